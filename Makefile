@@ -1,0 +1,39 @@
+# What each command does is in tools/; `make` lists them.
+PYTHON ?= $(or $(shell for p in python3 python3.12 python3.11 python3.10; do \
+	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && echo $$p && break; done),python3)
+RUN := PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python
+LAB := $(if $(filter 0,$(shell id -u)),--allow-root) \
+	$(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),,--no-browser)
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=300 \
+	$(addprefix --nbval-sanitize-with=,$(wildcard tests/nbval_sanitize.cfg))
+
+help: ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
+
+setup: ## build .venv if it is not there, which takes a few minutes (PYTHON=python3.12 chooses the Python)
+	@$(PYTHON) tools/setup_venv.py
+
+lab: setup ## open JupyterLab on the notebooks
+	@$(RUN) -m jupyterlab --notebook-dir=notebooks --ip=127.0.0.1 $(LAB)
+
+run: setup ## execute every notebook, rendered pages in build/
+	@$(RUN) tools/run_notebooks.py
+
+# Open MPI refuses to run as root, and more ranks than cores, unless told (version 5 reads PRTE_..., version 4 the others)
+test: export OMPI_ALLOW_RUN_AS_ROOT := 1
+test: export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+test: export OMPI_MCA_rmaps_base_oversubscribe := 1
+test: export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
+test: setup ## lint, the tests, and every notebook against its saved outputs
+	@$(RUN) -m ruff check .
+	@$(RUN) -m pytest tests
+	@$(RUN) -m pytest $(NBVAL) notebooks
+
+bench: setup ## the benchmarks
+	@$(RUN) -m benchmarks.batching
+
+clean: ## remove build/, .venv and all caches
+	rm -rf build .venv .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find . -depth \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +
+
+.PHONY: help setup lab run test bench clean

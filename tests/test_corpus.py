@@ -1,0 +1,488 @@
+"""Corpora: documentation, text8 from a real local server, planted topics, files."""
+
+import gzip
+import hashlib
+import importlib.metadata
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+import zipfile
+from collections import Counter
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from filelock import FileLock
+from scipy.linalg import svd
+
+from helpers import corpus, download
+from helpers.corpus import load_corpus, planted_topic, planted_twin
+from helpers.download import Download, fetch, text8
+
+WORDS = re.compile("[a-z]+")
+
+
+# ---------------------------------------------------------------------------------------------------- documentation
+
+@pytest.fixture(scope="module")
+def docs():
+    return load_corpus("docs", progress=False)
+
+
+def test_docs_are_large_and_clean(docs):
+    assert len(docs.words) >= 3_000_000
+    distinct = set(docs.words)
+    assert all(WORDS.fullmatch(word) for word in distinct)
+    assert {"rows", "columns", "array", "minimum", "maximum"} <= distinct
+
+
+def test_docs_parts_cover_the_corpus_in_order(docs):
+    labels = [label for label, _ in docs.parts]
+    assert labels[0] == "python" and {"numpy", "scipy", "sklearn", "tensorflow"} <= set(labels)
+    assert sum(count for _, count in docs.parts) == len(docs.words)
+    start = sum(count for _, count in docs.parts[:labels.index("numpy")])
+    numpy_part = Counter(docs.words[start:start + dict(docs.parts)["numpy"]])
+    assert numpy_part["ndarray"] > 500 > numpy_part["tensorflow"]
+
+
+def test_docs_share_one_object_for_each_distinct_word(docs):
+    assert len(set(map(id, docs.words))) == len(set(docs.words))
+
+
+def test_repr_does_not_print_the_words(docs):
+    assert len(repr(docs)) < 3_000
+
+
+def test_installed_packages_have_real_versions():
+    installed = {label: version for label, version, _ in corpus._installed()}
+    assert installed["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert installed["sklearn"] == importlib.metadata.version("scikit-learn")
+    assert "unknown" not in installed.values()
+
+
+MODULE = '''"""The first text, of module_one."""
+add_newdoc("toy.core", "array", ("sort", """Sorts in place."""))
+X = "an ordinary string is no documentation"
+if X:
+    class Table:
+        """A table.
+
+            >>> table = hidden()
+            ... hidden()
+        Shown again.
+        """
+        def rows(self):
+            "All ROWS, caf\\u00e9."
+        async def columns(self):
+            """A table. Shown again!"""
+'''
+TOY_WORDS = ["the", "first", "text", "of", "module", "one", "sorts", "in", "place", "a", "table", "shown", "again",
+             "all", "rows", "caf"]
+
+
+@pytest.fixture
+def toy(tmp_path):
+    """A package as the builder sees it: [(label, version, folder)]."""
+    package = tmp_path / "toy"
+    (package / "tests").mkdir(parents=True)
+    (package / "a.py").write_text(MODULE, encoding="utf-8")
+    (package / "b.py").write_text("{{ template }}")
+    (package / "c.py").write_bytes(b'"""null \0 byte"""')
+    (package / "d.py").write_text('"""Last words."""')
+    (package / "tests" / "test_a.py").write_text('"""A test is not read."""')
+    return [("toy", "1.0", package)]
+
+
+def test_docstrings_are_harvested_without_doctests_and_duplicates(toy, tmp_path):
+    built = corpus._docs(toy, tmp_path / "cache", False)
+    assert built.words == [*TOY_WORDS, "last", "words"]
+    assert built.parts == (("toy", len(TOY_WORDS) + 2),)
+
+
+def test_cache_is_used_until_a_version_changes(toy, tmp_path):
+    cache = tmp_path / "cache"
+    first = corpus._docs(toy, cache, False)
+    (toy[0][2] / "d.py").write_text('"""Newer words."""')
+    assert corpus._docs(toy, cache, False) == first
+    newer = corpus._docs([("toy", "1.1", toy[0][2])], cache, False)
+    assert newer.words == [*TOY_WORDS, "newer", "words"]
+
+
+def test_only_a_few_old_builds_are_kept(toy, tmp_path):
+    for version in range(6):
+        corpus._docs([("toy", str(version), toy[0][2])], tmp_path / "cache", False)
+    assert len(list((tmp_path / "cache").glob("docs-*.txt"))) == 3
+
+
+def test_damaged_cache_is_refused(toy, tmp_path):
+    corpus._docs(toy, tmp_path / "cache", False)
+    (path,) = (tmp_path / "cache").glob("docs-*.txt")
+    path.write_text(path.read_text().removesuffix("words"))
+    with pytest.raises(ValueError, match=f"holds {len(TOY_WORDS) + 1} words instead of {len(TOY_WORDS) + 2}"):
+        corpus._docs(toy, tmp_path / "cache", False)
+
+
+def python(code, *args):
+    command = [sys.executable, "-c", "import sys; from pathlib import Path\n" + code, *map(str, args)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+BUILD = """from helpers import corpus
+print("ready", flush=True)
+built = corpus._docs([("toy", "1.0", Path(sys.argv[2]))], Path(sys.argv[1]), True)
+print(len(built.words))"""
+
+
+def test_exactly_one_of_several_processes_builds(toy, tmp_path):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    with FileLock(cache / "docs.lock"):
+        builders = [python(BUILD, cache, toy[0][2]) for _ in range(3)]
+        assert [builder.stdout.readline() for builder in builders] == ["ready\n"] * 3
+        time.sleep(0.5)
+    answers = [builder.communicate(timeout=60) for builder in builders]
+    assert [builder.returncode for builder in builders] == [0, 0, 0], answers
+    assert all(out.split()[-1] == str(len(TOY_WORDS) + 2) for out, _ in answers)
+    assert sum("reading docstrings" in out for out, _ in answers) == 1
+
+
+def test_ctrl_c_stops_the_build_and_leaves_nothing(tmp_path):
+    builder = python(BUILD, tmp_path, sysconfig.get_path("stdlib"))
+    assert builder.stdout.readline() == "ready\n"
+    assert builder.stdout.read(10)  # the progress bar has begun
+    builder.send_signal(signal.SIGINT)
+    _, errors = builder.communicate(timeout=30)
+    assert builder.returncode != 0 and "KeyboardInterrupt" in errors
+    assert [path.name for path in tmp_path.iterdir() if path.name != "docs.lock"] == []
+    with FileLock(tmp_path / "docs.lock", timeout=0):
+        pass
+
+
+# ------------------------------------------------------------------------------------------------------------ text8
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        server, body, status = self.server, self.server.payload, 200
+        server.ranges.append(self.headers.get("Range"))
+        if server.status != 200:
+            return self.send_error(server.status)
+        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        start = int(asked[1]) if asked and server.resumes else 0
+        if start:
+            status = 206
+        self.send_response(status)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
+        if server.announces:
+            self.send_header("Content-Length", str(len(body) - start))
+        self.end_headers()
+        stop = len(body)
+        if server.cuts:
+            server.cuts -= 1
+            stop = start + (len(body) - start) // 2
+        self.wfile.write(body[start:stop])
+        self.wfile.flush()
+        time.sleep(server.pause)
+
+    def log_message(self, *args):
+        pass
+
+
+@contextmanager
+def serving(payload, *, status=200, resumes=True, announces=True, cuts=0, pause=0.0):
+    """A server on 127.0.0.1 that cuts the first `cuts` answers in the middle; .ranges lists the requests."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.payload, server.status, server.resumes, server.announces = payload, status, resumes, announces
+    server.cuts, server.pause, server.ranges = cuts, pause, []
+    server.url = f"http://127.0.0.1:{server.server_port}/text8.zip"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def direct(monkeypatch):
+    """No proxy between the tests and their own server, and no text8 of the user's."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.delenv("W2V_TEXT8", raising=False)
+
+
+LETTERS = np.random.default_rng(0).choice(list("abcdefghijklmnopqrstuvwxyz     "), size=400_000)
+TEXT = " anarchism originated as a term " + "".join(LETTERS)
+
+
+@pytest.fixture(scope="module")
+def payload(tmp_path_factory):
+    path = tmp_path_factory.mktemp("payload") / "text8.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("text8", TEXT)
+    return path.read_bytes()
+
+
+def described(url, payload):
+    return Download(url, len(payload), hashlib.sha256(payload).hexdigest(), download.TEXT8.hint)
+
+
+def test_the_canonical_text8_is_described():
+    assert (download.TEXT8.url, download.TEXT8.size) == ("http://mattmahoney.net/dc/text8.zip", 31_344_016)
+    assert download.TEXT8.sha256 == "a6640522afe85d1963ad56c05b0ede0a0c000dddc9671758a6cc09b7a38e5232"
+
+
+def test_text8_is_downloaded_once_and_read(tmp_path, payload, monkeypatch):
+    with serving(payload) as server:
+        monkeypatch.setattr(corpus, "TEXT8", described("http://127.0.0.1:9/text8.zip", payload))
+        for _ in range(2):
+            loaded = load_corpus("text8", mirror=server.url, cache_dir=tmp_path, progress=False)
+            assert loaded.words == TEXT.split() and loaded.name == "text8"
+            assert loaded.parts == (("text8", len(TEXT.split())),) and str(tmp_path) not in loaded.source
+        assert server.ranges == [None]
+    assert (tmp_path / "text8.zip").read_bytes() == payload
+
+
+def test_a_damaged_copy_is_replaced(tmp_path, payload):
+    (tmp_path / "text8.zip").write_bytes(payload[:-1] + b"x")
+    with serving(payload) as server:
+        text8(described(server.url, payload), tmp_path, False)
+    assert (tmp_path / "text8.zip").read_bytes() == payload
+
+
+def leftovers(folder):
+    return [path.name for path in folder.iterdir() if path.suffix != ".lock"]
+
+
+@pytest.mark.parametrize("announces", [True, False])
+def test_wrong_size(tmp_path, payload, announces):
+    sent = payload + b"more"
+    with serving(sent, announces=announces) as server, pytest.raises(ValueError) as caught:
+        fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
+    assert str(caught.value) == (f"{server.url} sends another file than expected: it has {len(sent):,} bytes "
+                                 f"instead of {len(payload):,}.")
+    assert leftovers(tmp_path) == [] and server.ranges == [None]
+
+
+def test_wrong_hash(tmp_path, payload):
+    sent = payload[:-1] + bytes([payload[-1] ^ 1])
+    with serving(sent) as server, pytest.raises(ValueError) as caught:
+        fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
+    assert hashlib.sha256(sent).hexdigest() in str(caught.value)
+    assert hashlib.sha256(payload).hexdigest() in str(caught.value)
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("announces", [True, False])
+def test_a_cut_connection_is_resumed(tmp_path, payload, announces):
+    half = len(payload) // 2
+    with serving(payload, cuts=2, announces=announces) as server:
+        fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
+        assert server.ranges == [None, f"bytes={half}-", f"bytes={half + (len(payload) - half) // 2}-"]
+    assert leftovers(tmp_path) == ["text8.zip"] and (tmp_path / "text8.zip").read_bytes() == payload
+
+
+def test_a_cut_connection_is_restarted_when_the_server_knows_no_ranges(tmp_path, payload):
+    with serving(payload, cuts=1, resumes=False) as server:
+        fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
+        assert len(server.ranges) == 2
+    assert leftovers(tmp_path) == ["text8.zip"] and (tmp_path / "text8.zip").read_bytes() == payload
+
+
+def test_a_connection_that_is_always_cut_ends_in_one_sentence(tmp_path, payload):
+    with serving(payload, cuts=100, resumes=False) as server, pytest.raises(ConnectionError) as caught:
+        fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
+    assert f"cut after {len(payload) // 2:,} of {len(payload):,} bytes; attempt 4 of 4" in str(caught.value)
+    assert len(server.ranges) == 4 and leftovers(tmp_path) == []
+
+
+def test_a_silent_server_is_given_up(tmp_path, payload, monkeypatch):
+    monkeypatch.setattr(download, "TIMEOUT", 0.3)
+    with serving(b"", announces=False, pause=1.0) as server, pytest.raises(ConnectionError, match="timed out"):
+        fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
+    assert leftovers(tmp_path) == []
+
+
+def check_advice(message, url):
+    assert url in message and "mirror=" in message and "W2V_TEXT8" in message and "\n" not in message
+
+
+def test_server_missing(tmp_path):
+    with serving(b"") as server:
+        url = server.url
+    with pytest.raises(ConnectionError, match="refused") as caught:
+        load_corpus("text8", mirror=url, cache_dir=tmp_path, progress=False)
+    check_advice(str(caught.value), url)
+    assert leftovers(tmp_path) == []
+
+
+def test_file_missing_on_the_server(tmp_path):
+    with serving(b"", status=404) as server, pytest.raises(ConnectionError, match="404") as caught:
+        load_corpus("text8", mirror=server.url, cache_dir=tmp_path, progress=False)
+    check_advice(str(caught.value), server.url)
+    assert len(server.ranges) == 1 and leftovers(tmp_path) == []
+
+
+def test_a_mirror_must_be_an_address(tmp_path):
+    with pytest.raises(ValueError, match="http://"):
+        load_corpus("text8", mirror="mirror/text8.zip", cache_dir=tmp_path, progress=False)
+
+
+FETCH = """from helpers.download import Download, fetch
+print("ready", flush=True)
+fetch(Download(sys.argv[1], int(sys.argv[2]), sys.argv[3]), sys.argv[4])"""
+
+
+def test_two_processes_download_once(tmp_path, payload):
+    with serving(payload, pause=0.5) as server:
+        item = described(server.url, payload)
+        with FileLock(tmp_path / "text8.zip.lock"):
+            both = [python(FETCH, item.url, item.size, item.sha256, tmp_path / "text8.zip") for _ in range(2)]
+            assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
+            time.sleep(0.5)
+        answers = [process.communicate(timeout=60) for process in both]
+        assert [process.returncode for process in both] == [0, 0], answers
+        assert server.ranges == [None]
+    assert leftovers(tmp_path) == ["text8.zip"] and (tmp_path / "text8.zip").read_bytes() == payload
+
+
+def test_w2v_text8_names_a_local_file(tmp_path, monkeypatch):
+    (tmp_path / "text8").write_text("anarchism originated as a term")
+    monkeypatch.setenv("W2V_TEXT8", str(tmp_path / "text8"))
+    assert load_corpus("text8", cache_dir=tmp_path).words == ["anarchism", "originated", "as", "a", "term"]
+    monkeypatch.setenv("W2V_TEXT8", str(tmp_path / "missing"))
+    with pytest.raises(FileNotFoundError, match="W2V_TEXT8 names .*missing"):
+        load_corpus("text8", cache_dir=tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------------------- planted
+
+def test_planted_is_exact_and_reproducible():
+    first, again, other = (load_corpus("planted", seed=seed, n_words=12_345) for seed in (1, 1, 2))
+    assert len(first.words) == 12_345 and first == again and first.words != other.words
+    assert first.parts == (("planted", 12_345),)
+
+
+def test_planted_truth():
+    assert planted_twin("t03c07a") == "t03c07b" and planted_twin("t03c07b") == "t03c07a"
+    assert planted_topic("t03c07a") == 3
+    for word in ("f00", "t20c00a", "t03c15b", "t03c07c", "UNK"):
+        with pytest.raises(ValueError, match=word):
+            planted_topic(word)
+        with pytest.raises(ValueError, match=word):
+            planted_twin(word)
+
+
+def test_planted_frequencies():
+    counts = Counter(load_corpus("planted").words)
+    function = [counts.pop(f"f{i:02}") for i in range(50)]
+    assert 0.34 < sum(function) / 200_000 < 0.36
+    assert function[0] / function[9] == pytest.approx(10, rel=0.15)
+    assert len(counts) == 20 * 15 * 2 and min(counts.values()) >= 30
+    assert max(counts.values()) > 4 * min(counts.values())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_planted_truth_is_recovered_by_ppmi_and_svd(seed):
+    """Levy and Goldberg (2014): skip-gram factorises a shifted PMI matrix; here the matrix is factorised outright."""
+    names, ids = np.unique(load_corpus("planted", seed=seed).words, return_inverse=True)
+    pairs = np.zeros((len(names), len(names)))
+    for distance in range(1, 6):
+        np.add.at(pairs, (ids[:-distance], ids[distance:]), 1.0)
+    pairs += pairs.T
+    expected = pairs.sum(1, keepdims=True) * pairs.sum(0) / pairs.sum()
+    ppmi = np.log(np.maximum(pairs / expected, 1.0))
+    left, values, _ = svd(ppmi)
+    vectors = left[:, :100] * np.sqrt(values[:100])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    content = np.flatnonzero(np.char.startswith(names, "t"))
+    similarity = vectors[content] @ vectors[content].T
+    np.fill_diagonal(similarity, -1.0)
+    words = names[content].tolist()
+    nearest = [words[i] for i in similarity.argmax(1)]
+    twins = np.mean([planted_twin(word) == near for word, near in zip(words, nearest, strict=True)])
+    topics = np.mean([planted_topic(word) == planted_topic(near) for word, near in zip(words, nearest, strict=True)])
+    print(f"twins {twins:.3f}, topics {topics:.3f}")
+    assert twins >= 0.95 and topics >= 0.99
+
+
+def test_planted_needs_a_word():
+    with pytest.raises(ValueError, match="at least 1, not 0"):
+        load_corpus("planted", n_words=0)
+
+
+# ------------------------------------------------------------------------------------------------------------ files
+
+SENTENCE = "The Batch_size is 128; l'été: DON'T stop.\n"
+SENTENCE_WORDS = ["the", "batch", "size", "is", "l", "t", "don", "t", "stop"]
+
+
+@pytest.mark.parametrize("name", ["text.txt", "text.gz", "text.zip", "TEXT.ZIP", "text"])
+def test_files(tmp_path, name):
+    path = tmp_path / name
+    data = SENTENCE.encode()
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(data))
+    elif path.suffix.lower() == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("folder/text.txt", data)
+    else:
+        path.write_bytes(data)
+    loaded = load_corpus(str(path))
+    assert loaded.words == SENTENCE_WORDS == load_corpus(path).words
+    assert (loaded.name, loaded.source, loaded.parts) == (str(path), str(path), ((str(path), 9),))
+
+
+def test_words_across_pieces(tmp_path, monkeypatch):
+    text = "a bb ccc dddd  eeeee "
+    (tmp_path / "text.txt").write_text(text + text + "end")
+    for piece in range(1, 12):
+        monkeypatch.setattr(corpus, "PIECE", piece)
+        words = load_corpus(tmp_path / "text.txt").words
+        assert words == [*text.split(), *text.split(), "end"]
+        assert len(set(map(id, words))) == 6
+
+
+def test_missing_file():
+    with pytest.raises(FileNotFoundError, match="'docs', 'text8' and 'planted'"):
+        load_corpus("nowhere/my.txt")
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match="no corpus 'text9': give 'docs', 'text8', 'planted' or the path"):
+        load_corpus("text9")
+
+
+def test_text_without_words(tmp_path):
+    (tmp_path / "numbers.txt").write_text("1 2 3")
+    with pytest.raises(ValueError, match=r"numbers\.txt holds 0 words"):
+        load_corpus(tmp_path / "numbers.txt")
+
+
+@pytest.mark.parametrize("name", ["text.gz", "text.zip"])
+@pytest.mark.parametrize("cut", [30, 10_000])
+def test_damaged_archives(tmp_path, name, cut):
+    path = tmp_path / name
+    if name == "text.gz":
+        path.write_bytes(gzip.compress(TEXT.encode())[:cut])
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("text", TEXT)
+        path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(ValueError, match=f"{name} is damaged"):
+        load_corpus(path)
+
+
+def test_zip_with_several_files(tmp_path):
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("one", "a")
+        archive.writestr("two", "b")
+    with pytest.raises(ValueError, match="holds 2 files"):
+        load_corpus(Path(tmp_path, "two.zip"))
