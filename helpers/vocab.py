@@ -1,0 +1,94 @@
+"""Words and their ids: the most frequent words of a corpus get an id each, all the others share id 0, "UNK"."""
+
+from collections import Counter
+from itertools import repeat
+
+import numpy as np
+
+UNK = "UNK"
+DEFAULT_SIZE = 50_000
+
+
+class Vocab:
+    """Words and their ids, sorted by falling frequency; words that count the same stand in alphabetical order.
+
+    `words`  list of str, length V; `words[0]` is "UNK", the unknown word, however rare or frequent it is.
+    `counts` np.int64 [V]; `counts[0]` is how many words of the corpus have no id of their own.
+    `index`  dict, word -> id, the inverse of `words`.
+
+    "UNK" (upper case) in a corpus is a word that somebody replaced already: it gets id 0 and counts there.
+    """
+
+    def __init__(self, words, counts):
+        self.words = list(words)
+        self.counts = np.array(counts, np.int64)
+        self.index = {word: i for i, word in enumerate(self.words)}
+
+    @classmethod
+    def build(cls, words, size=None):
+        """The vocabulary of `words` (an iterable of str): "UNK" and the `size - 1` most frequent words.
+
+        Without `size`, 50,000, or as many as the corpus has.
+        ValueError for an empty corpus, for `size` < 2, and for a `size` that the corpus cannot fill.
+        """
+        return cls.from_counts(Counter(words), size)
+
+    @classmethod
+    def from_counts(cls, counter, size=None):
+        """The same from a Counter (dict, word -> number), for instance the sum of the Counters of several engines."""
+        known = +Counter(counter)
+        unknown = known.pop(UNK, 0)
+        size = min(DEFAULT_SIZE, len(known) + 1) if size is None else size
+        _check_size(len(known), size)
+        ranked = sorted(known.items(), key=lambda item: (-item[1], item[0]))
+        kept, rest = ranked[: size - 1], ranked[size - 1 :]
+        unknown += sum(count for _, count in rest)
+        return cls([UNK, *(word for word, _ in kept)], [unknown, *(count for _, count in kept)])
+
+    def __len__(self):
+        return len(self.words)
+
+    def __repr__(self):
+        return f"Vocab({len(self):,} words, {self.counts.sum():,} counted, {self.counts[0]:,} of them UNK)"
+
+    def encode(self, words):
+        """The ids of `words` (an iterable of n str): np.int32 [n]; a word without an id of its own becomes 0."""
+        return np.fromiter(map(self.index.get, words, repeat(0)), np.int32)
+
+    def decode(self, ids):
+        """The words of `ids` (n integers): list of n str. ValueError for an id outside 0..V-1."""
+        ids = np.asarray(ids, np.int64)
+        wrong = ids[(ids < 0) | (ids >= len(self))]
+        if wrong.size:
+            raise ValueError(f"id {wrong[0]} is outside this vocabulary: its ids are 0 to {len(self) - 1:,}")
+        return [self.words[i] for i in ids.tolist()]
+
+    def keep_probability(self, threshold=1e-4):
+        """How likely subsampling keeps one occurrence of each word: float64 [V], between 0 and 1.
+
+        With f the word's share of the corpus and t the threshold, this is min(1, sqrt(t / f) + t / f), the formula
+        of the program word2vec.c. The paper (Mikolov et al., "Distributed Representations of Words and Phrases and
+        their Compositionality", 2013) has another one: it keeps with probability sqrt(t / f), so it drops more.
+        UNK is a row like any other. ValueError for a `threshold` that is not above 0.
+        """
+        if threshold <= 0:
+            raise ValueError(f"threshold={threshold}, but it must be above 0 (1e-3 to 1e-5 is usual)")
+        share = threshold * self.counts.sum() / np.maximum(self.counts, 1)
+        return np.minimum(1.0, np.sqrt(share) + share)
+
+    def noise(self, power=0.75):
+        """The distribution that negative examples are drawn from, counts ** power: float64 [V], sums to 1."""
+        weights = self.counts**power
+        return weights / weights.sum()
+
+
+def _check_size(distinct, size):
+    if not distinct:
+        raise ValueError("the corpus is empty: it has 0 words to build a vocabulary from")
+    if size < 2:
+        raise ValueError(f"size={size:,}, but the smallest vocabulary has 2 rows: UNK and one word")
+    if size > distinct + 1:
+        raise ValueError(
+            f"size={size:,}, but the corpus has only {distinct:,} distinct words plus UNK: "
+            f"ask for at most {distinct + 1:,}"
+        )
