@@ -58,6 +58,12 @@ class Engines:
             self._reaper.communicate()
         self.cluster = None
 
+    def gone(self):
+        """The ids of the engines that are no more: the controller says so, or (sooner) their process has ended."""
+        alive = set(self.client.ids)
+        ended = {e["id"] for e in self.found if self.cluster and not psutil.pid_exists(e["pid"])}
+        return {engine["id"] for engine in self.found} - alive | ended
+
     def ending(self, engine):
         """How an engine's process ended, as ", killed by SIGKILL"; "" where its launcher does not know."""
         for launcher in _launchers(self.cluster) if self.cluster else []:

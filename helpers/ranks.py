@@ -10,13 +10,13 @@ each call `hvd.init()`.
 
 import atexit
 import signal
-import sys
 import time
 
 import cloudpickle
 from ipyparallel.client.magics import ParallelMagics
 from ipyparallel.datapub import publish_data
 from IPython import get_ipython
+from IPython.display import display
 from tqdm.std import tqdm
 
 from helpers import engines, onengine
@@ -88,35 +88,32 @@ class Ranks:
         progress=True shows one live line with what rank 0 last gave to `report`.
         Raises RankFailure when a rank dies, and what fn raised otherwise.
         """
-        call = self.view.apply_async(onengine.call, cloudpickle.dumps((fn, args, kwargs)))
-        if not progress:
-            return self.wait(call)
-        with tqdm(file=sys.stdout, unit="step", dynamic_ncols=True, leave=False) as bar:
-            return self.wait(call, lambda: _show(bar, call.data[0]))
+        return self.wait(self.view.apply_async(onengine.call, cloudpickle.dumps((fn, args, kwargs))), progress)
 
-    def wait(self, call, tick=None):
-        """Wait for an AsyncResult of `view`, calling tick() five times a second; returns its result."""
-        give_up = None
+    def wait(self, call, progress=True):
+        """Wait for an AsyncResult of `view`; returns its result. See `run`."""
+        give_up, line = None, _LiveLine(progress)
         try:
             while not call.done():
                 call.wait(0.2)
-                if tick:
-                    tick()
+                line.show(call.data[0])
                 if give_up is None and self.dead():
                     give_up = time.monotonic() + GRACE_SECONDS
-                if give_up and time.monotonic() > give_up:
+                if give_up and (time.monotonic() > give_up or len(self.dead()) == self.size):
                     break
         except KeyboardInterrupt:
             self._interrupt(call)
             raise
+        finally:
+            line.close()
         if self.dead():
             raise self._failure("died") from None
         return call.get(timeout=GRACE_SECONDS)
 
     def dead(self):
         """The ranks whose engine is gone."""
-        alive = set(self._client.ids)
-        return [rank for rank, engine in enumerate(self.engines) if engine["id"] not in alive]
+        gone = self._group.gone()
+        return [rank for rank, engine in enumerate(self.engines) if engine["id"] in gone]
 
     def close(self):
         """Shut Horovod down, and stop the engines if `connect` started them. Can be called twice."""
@@ -200,14 +197,33 @@ class Ranks:
 
 
 def report(step, steps, loss, pairs_per_s):
-    """Called on a rank inside `ranks.run(fn, progress=True)`: what the live line shows."""
+    """Called on a rank, in a `%%px` cell or inside `ranks.run(fn, progress=True)`: what the live line shows."""
     publish_data({"step": step, "steps": steps, "loss": float(loss), "pairs_per_s": float(pairs_per_s)})
 
 
-def _show(bar, data):
-    if data:
-        bar.total, bar.n = data["steps"], data["step"]
-        bar.set_postfix_str(f"rank 0: loss {data['loss']:.3f}, {data['pairs_per_s']:,.0f} pairs/s")
+class _LiveLine:
+    """One line with what rank 0 last reported, in a notebook or a terminal; nothing before its first report."""
+
+    def __init__(self, wanted):
+        self._wanted, self._shown, self._display, self._started = wanted, None, None, time.monotonic()
+
+    def show(self, report):
+        if not self._wanted or not report or report == self._shown:
+            return
+        self._shown = dict(report)
+        said = f"rank 0: loss {report['loss']:.3f}, {report['pairs_per_s']:,.0f} pairs/s"
+        elapsed = time.monotonic() - self._started
+        line = tqdm.format_meter(report["step"], report["steps"], elapsed, ncols=100, unit="step", postfix=said)
+        if get_ipython() is None:
+            print(f"\r{line}", end="", flush=True)
+        elif self._display is None:
+            self._display = display({"text/plain": line}, raw=True, display_id=True)
+        else:
+            self._display.update({"text/plain": line}, raw=True)
+
+    def close(self):
+        if self._shown and get_ipython() is None:
+            print()
 
 
 class _Rendezvous:

@@ -82,7 +82,7 @@ def test_a_vocabulary_larger_than_the_corpus_is_refused():
     words = [f"w{i}" for i in range(601)]
     assert len(Vocab.build(words, size=602)) == 602
     with pytest.raises(ValueError, match="size=50,000, .*only 601 distinct words plus UNK: ask for at most 602"):
-        Vocab.build(words)
+        Vocab.build(words, size=50_000)
     with pytest.raises(ValueError, match="size=603"):
         Vocab.build(words, size=603)
 

@@ -1,0 +1,401 @@
+"""The style of a notebook as rules: each takes a notebook's path and returns complaints, a list of str."""
+
+import ast
+import copy
+import functools
+import json
+import re
+import socket
+from pathlib import Path
+from statistics import median
+
+import nbformat
+from IPython.core.inputtransformer2 import TransformerManager
+
+ROOT = Path(__file__).resolve().parent.parent
+ALLOWED_MAGICS = {"px", "matplotlib", "time", "capture"}
+EXERCISES = {"01": 2, "02": 2, "05": 2}  # at least so many in the notebook with this number, 1 in any other
+STANDS_IN = {  # code of helpers that a notebook shows
+    "02": ("draw_reach", "generate_batch", "pairs_within", "skipgram_pairs"),
+    "05": ("make_step", "make_tables", "nce_loss"),
+}
+FIGURE_WORDS = re.compile(r"\b(plot|figure|bars|(heat)?map(?!-reduce)|drawing)s?\b", re.IGNORECASE)
+LEAKS = {
+    "an absolute path": re.compile(r"(?<![\w.~])/(home|root|tmp|Users|private|work)/"),
+    "the path of this repository": re.compile(re.escape(str(ROOT))),
+    "a URL with a token": re.compile(r"https?://\S*token=", re.IGNORECASE),
+}
+LINK = re.compile(r'\]\(\s*<?([^)\s>]+)[^)]*\)|\b(?:src|href)="([^"]+)"|^\[[^\]]+\]:\s*(\S+)', re.MULTILINE)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+REGISTRY = re.compile(r"https?://[^\s)]*(pypi|conda\b|registry|/simple\b)", re.IGNORECASE)
+
+
+# ---- what the rules are made of
+
+
+def cells(path, kind=None):
+    """The cells of a notebook, or those of one kind; `cell.where` says in complaints which one it is."""
+    found = nbformat.read(path, as_version=4).cells
+    for number, cell in enumerate(found, 1):
+        cell.where = f"{path.name} cell {number} ({cell.source.partition(chr(10))[0][:40]})"
+    return [cell for cell in found if kind in (None, cell.cell_type)]
+
+
+def tags(cell):
+    return set(cell.metadata.get("tags", []))
+
+
+def texts(cell):
+    """Everything that the outputs of a code cell let one read."""
+    found = []
+    for output in cell.outputs:
+        found += [output.get("text", ""), output.get("evalue", ""), *output.get("traceback", [])]
+        found += [str(data) for kind, data in output.get("data", {}).items() if kind.startswith("text/")]
+    return found
+
+
+def parse(source, where):
+    """A cell as ast.Module: a magic is a call of get_ipython(); the Python below a cell magic is included."""
+    module = ast.parse(TransformerManager().transform_cell(source), where)
+    for call in ipython_calls(module):
+        if call.func.attr == "run_cell_magic" and call.args[0].value in ALLOWED_MAGICS:
+            module.body += parse(call.args[2].value, where).body
+    return module
+
+
+def tree(cell):
+    return parse(cell.source, cell.where)
+
+
+def calls(module):
+    return [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+
+
+def called(call):
+    """The last part of the name that is called: "f" for a.b.f(x)."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def ipython_calls(module):
+    """The magics and shell lines of a parsed cell."""
+    return [c for c in calls(module) if ast.unparse(c.func).startswith("get_ipython().")]
+
+
+def asserts(cell):
+    """Whether a code cell asserts something, with `assert` or with a function named assert_..."""
+    module = tree(cell)
+    conditions = [node.test for node in ast.walk(module) if isinstance(node, ast.Assert)]
+    real = any(not isinstance(condition, ast.Constant) for condition in conditions)
+    return real or any(called(call).startswith("assert_") for call in calls(module))
+
+
+def without_fences(markdown):
+    return re.sub(r"```.*?```", "", markdown, flags=re.DOTALL)
+
+
+def headings(cell):
+    """The headings of a markdown cell in lower case, in one string."""
+    text = without_fences(cell.source) if cell.cell_type == "markdown" else ""
+    return " ".join(re.findall(r"^#+ (.*)", text, re.MULTILINE)).lower()
+
+
+# ---- the file and its outputs
+
+
+def file_format(path):
+    """Valid nbformat 4.5 with cell ids, kernel python3, no widgets, under 1 MB."""
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    ids = [cell.get("id") for cell in raw["cells"]]
+    if None in ids or len(set(ids)) < len(ids):
+        return [f"{path.name}: a cell without an id of its own"]
+    nbformat.validate(raw)
+    problems = {
+        "not nbformat 4.5": (raw["nbformat"], raw["nbformat_minor"]) != (4, 5),
+        "the kernel is not python3": raw["metadata"].get("kernelspec", {}).get("name") != "python3",
+        "widgets are saved": "widgets" in raw["metadata"] or "jupyter.widget-view" in json.dumps(raw),
+        "1 MB or more": path.stat().st_size >= 1_000_000,
+    }
+    return [f"{path.name}: {problem}" for problem, there in problems.items() if there]
+
+
+def cell_sizes(path):
+    """At most 40 code cells, with at most 30 lines that are not blank, in the median at most 6."""
+    code = cells(path, "code")
+    lines = [sum(bool(line.strip()) for line in cell.source.splitlines()) for cell in code]
+    found = [f"{cell.where}: {n} lines, at most 30" for cell, n in zip(code, lines, strict=True) if n > 30]
+    if len(code) > 40:
+        found.append(f"{path.name}: {len(code)} code cells, at most 40")
+    if code and median(lines) > 6:
+        found.append(f"{path.name}: a median of {median(lines)} lines in a code cell, at most 6")
+    return found
+
+
+def executed(path):
+    """Run once from top to bottom; errors and stderr only where the tag raises-exception announces them."""
+    found = []
+    for count, cell in enumerate(cells(path, "code"), 1):
+        if cell.execution_count != count:
+            found.append(f"{cell.where}: execution count {cell.execution_count}, should be {count}")
+        if "raises-exception" in tags(cell):
+            continue
+        if any(output.output_type == "error" for output in cell.outputs):
+            found.append(f"{cell.where}: an error in the output")
+        if any(output.get("name") == "stderr" for output in cell.outputs) or "[stderr:" in str(texts(cell)):
+            found.append(f"{cell.where}: stderr in the output")
+    return found
+
+
+def compared_outputs(path):
+    """At most a fifth of the outputs are not compared; there or in the next code cell is an assert."""
+    code = cells(path, "code")
+    ignored = [number for number, cell in enumerate(code) if "nbval-ignore-output" in tags(cell)]
+    bare = [number for number in ignored if not any(map(asserts, code[number : number + 2]))]
+    found = [f"{code[number].where}: nothing asserted here or in the next code cell" for number in bare]
+    if 5 * len(ignored) > len(code):
+        found.append(f"{path.name}: {len(ignored)} of {len(code)} code cells are not compared, over a fifth")
+    for cell in code:
+        if "nbval-skip" in tags(cell) or re.search(r"#\s*(NBVAL|PYTEST_VALIDATE)_", cell.source):
+            found.append(f"{cell.where}: nbval-skip and nbval comments are not used")
+        if {"nbval-ignore-output", "raises-exception"} <= tags(cell):
+            found.append(f"{cell.where}: nbval would not see that an ignored cell no longer raises")
+    return found
+
+
+def no_leaks(path, host=None):
+    """No output tells whose machine it was; a host name that is short or a word of the notebook does not."""
+    host = host or socket.gethostname()
+    name = re.compile(rf"(?<![\w-]){re.escape(host)}(?![\w-])")
+    patterns = dict(LEAKS)
+    if len(host) >= 4 and not any(name.search(cell.source) for cell in cells(path)):
+        patterns["the host name"] = name
+    return [
+        f"{cell.where}: {what} in the output"
+        for cell in cells(path, "code")
+        for what, pattern in patterns.items()
+        if any(pattern.search(text) for text in texts(cell))
+    ]
+
+
+def figures(path):
+    """Pictures are PNG, HTML has no ids (they change from run to run), the prose says what a figure shows."""
+    everything = cells(path)
+    found = []
+    for number, cell in enumerate(everything):
+        data = [item for output in cell.get("outputs", []) for item in output.get("data", {}).items()]
+        kinds = [kind for kind, _ in data]
+        if any(kind.startswith("image/") and kind != "image/png" for kind in kinds):
+            found.append(f"{cell.where}: a picture that is not PNG")
+        if any(kind == "text/html" and re.search(r"<svg|\bid=", str(value)) for kind, value in data):
+            found.append(f"{cell.where}: HTML with ids or SVG")
+        prose = nearest_prose(everything[:number][::-1]) + nearest_prose(everything[number + 1 :])
+        if "image/png" in kinds and not FIGURE_WORDS.search(prose):
+            found.append(f"{cell.where}: the prose before and after does not say what the figure shows")
+    return found
+
+
+def nearest_prose(some_cells):
+    return next((cell.source + "\n" for cell in some_cells if cell.cell_type == "markdown"), "")
+
+
+# ---- the lesson
+
+
+def opening(path):
+    """A title; then what you will be able to do, and the time and the memory that it takes."""
+    first = next(iter(cells(path)), None)
+    if first is None or first.cell_type != "markdown" or not first.source.startswith("# "):
+        return [f"{path.name}: does not open with a markdown cell `# Title`"]
+    text = "\n".join(cell.source for cell in cells(path, "markdown")[:2])
+    parts = {
+        "what the reader will be able to do": r"able to",
+        "how long it takes": r"\bminutes?\b|\bseconds?\b|\d s\b",
+        "how much memory it takes": r"\d [GM]B\b",
+    }
+    missing = [what for what, form in parts.items() if not re.search(form, text)]
+    return [f"{path.name}: does not open with {what}" for what in missing]
+
+
+def closing(path):
+    """A recap, exercises, then the link to the next notebook; ranks are closed in the last code cell."""
+    everything = cells(path)
+    missing = [word for word in ("recap", "exercise") if not place(word, everything)]
+    found = [f"{path.name}: no heading with {word!r}" for word in missing]
+    later = [other.name for other in sorted(path.parent.glob("*.ipynb")) if other.name > path.name]
+    end = everything[(place("exercise", everything) or 1) - 1 :]
+    if later and not any(f"({later[0]})" in cell.source for cell in end if cell.cell_type == "markdown"):
+        found.append(f"{path.name}: no link to {later[0]} after the exercises")
+    code = cells(path, "code")
+    connects = any(called(call) == "connect" for cell in code for call in calls(tree(cell)))
+    if connects and not any(called(call) == "close" for call in calls(tree(code[-1]))):
+        found.append(f"{code[-1].where}: the last code cell does not close the ranks")
+    return found
+
+
+def place(word, some_cells):
+    """The number, from 1, of the last cell with `word` in a heading; 0 when there is none."""
+    return max((number for number, cell in enumerate(some_cells, 1) if word in headings(cell)), default=0)
+
+
+def px_cells(path):
+    """`%%px` stands on a cell's first line; what it did is asserted there or in the next two code cells."""
+    code = cells(path, "code")
+    found = [f"{cell.where}: %% below the first line" for cell in code if "\n%%" in cell.source.strip()]
+    for number, cell in enumerate(code):
+        if cell.source.startswith("%%px") and not any(map(asserts, code[number : number + 3])):
+            found.append(f"{cell.where}: nothing asserted here or in the next two code cells")
+    return found
+
+
+def magics(path):
+    """Only the magics of a short list, no shell: nbval passes unknown magics and whatever they hide."""
+    found = []
+    for cell in cells(path, "code"):
+        for call in ipython_calls(tree(cell)):
+            name = call.args[0].value if call.func.attr.endswith("_magic") else call.func.attr
+            if name not in ALLOWED_MAGICS:
+                found.append(f"{cell.where}: the magic {name!r} is not one of {sorted(ALLOWED_MAGICS)}")
+    return found
+
+
+def links(path):
+    """Links to files lead to files of this repository."""
+    return [
+        f"{cell.where}: {complaint}"
+        for cell in cells(path, "markdown")
+        for complaint in bad_links(cell.source, path.parent, path.parent.parent)
+    ]
+
+
+def bad_links(markdown, folder, root):
+    """The links of a text in `folder` that lead to no file below `root`, or to a package registry."""
+    text = re.sub(r"`[^`\n]*`", "", without_fences(markdown))
+    found = [f"a link to a package registry: {match[0]}" for match in REGISTRY.finditer(text)]
+    for target in ("".join(groups) for groups in LINK.findall(text)):
+        file = folder / target.partition("#")[0].replace("%20", " ")
+        elsewhere = re.match(r"https?://|mailto:|attachment:|#", target)
+        if not elsewhere and not (file.exists() and file.resolve().is_relative_to(root.resolve())):
+            found.append(f"a link to {target}, which is not a file of this repository")
+    return found
+
+
+# ---- exercises
+
+
+def exercises(path):
+    """Enough of them; each is saved unsolved, with a hint, and its solution follows, folded away."""
+    pairs = exercise_pairs(path)
+    needed = EXERCISES.get(path.name[:2], int(bool(place("exercise", cells(path)))))
+    found = [f"{path.name}: {len(pairs)} exercises, at least {needed}"] if len(pairs) < needed else []
+    for stub, solution in pairs:
+        if not "".join(texts(stub)).startswith("not yet: "):
+            found.append(f"{stub.where}: the saved output is not `not yet: ...`")
+        if "<details>" not in solution or not solution_blocks(solution):
+            found.append(f"{stub.where}: no <details> with a ```python block in the next markdown cell")
+    return found
+
+
+def solutions(path):
+    """The solution of each exercise, run by itself, passes the check that the reader's answer must pass."""
+    found = []
+    for stub, solution in exercise_pairs(path):
+        namespace = {}
+        exec(compile(check_imports(path), path.name, "exec"), namespace)
+        for block in solution_blocks(solution):
+            exec(compile(block, f"solution of {stub.where}", "exec"), namespace)
+        for call in check_calls(stub):
+            if eval(compile(ast.Expression(call), stub.where, "eval"), namespace) is not True:
+                found.append(f"{stub.where}: {ast.unparse(call)} does not accept the solution")
+    return found
+
+
+def exercise_pairs(path):
+    """Every code cell that calls a check, and the markdown cell after it: [(cell, str)]."""
+    everything = cells(path)
+    return [
+        (cell, nearest_prose(everything[number + 1 :]))
+        for number, cell in enumerate(everything)
+        if cell.cell_type == "code" and check_calls(cell)
+    ]
+
+
+def check_calls(cell):
+    """The calls check_...(...) that stand by themselves or are assigned, not those inside a function."""
+    values = [getattr(statement, "value", None) for statement in tree(cell).body]
+    return [v for v in values if isinstance(v, ast.Call) and called(v).startswith("check_")]
+
+
+def check_imports(path):
+    """The imports of checks in a notebook, as ast.Module."""
+    statements = [statement for cell in cells(path, "code") for statement in tree(cell).body]
+    imports = [statement for statement in statements if isinstance(statement, ast.ImportFrom)]
+    return ast.Module([i for i in imports if any(alias.name.startswith("check_") for alias in i.names)], [])
+
+
+def solution_blocks(markdown):
+    return re.findall(r"^```python\n(.*?)^```", markdown, re.DOTALL | re.MULTILINE)
+
+
+# ---- code that stands in a notebook and in helpers
+
+
+def copies(path):
+    """What a notebook and helpers both define is the same code, docstrings aside; see also STANDS_IN."""
+    found, shown = [], set()
+    for cell in cells(path, "code"):
+        if check_calls(cell):
+            continue
+        for name, code in definitions(tree(cell)):
+            shown.add(name)
+            if code not in helpers_code().get(name, {code}):
+                found.append(f"{cell.where}: {name} is not the same as in helpers")
+    missing = set(STANDS_IN.get(path.name[:2], ())) - shown
+    return found + [f"{path.name}: {name} of helpers does not stand in it" for name in sorted(missing)]
+
+
+@functools.cache
+def helpers_code():
+    """{public name: {its code in each module of helpers that defines it}}."""
+    found = {}
+    for module in (ROOT / "helpers").glob("*.py"):
+        for name, code in definitions(ast.parse(module.read_text(encoding="utf-8"))):
+            found.setdefault(name, set()).add(code)
+    return found
+
+
+def definitions(module):
+    """The public functions and classes of a module: [(name, code without docstrings and comments)]."""
+    found = [node for node in module.body if isinstance(node, DEFINITIONS) and not node.name.startswith("_")]
+    return [(node.name, ast.unparse(without_docstrings(node))) for node in found]
+
+
+def without_docstrings(definition):
+    definition = copy.deepcopy(definition)
+    for node in ast.walk(definition):
+        if isinstance(node, DEFINITIONS) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return definition
+
+
+# ---- README
+
+
+def readme_rows(readme, notebooks):
+    """Every notebook has a row in a table of the README, with a link."""
+    rows = [line for line in readme.read_text(encoding="utf-8").splitlines() if line.lstrip().startswith("|")]
+    return [
+        f"README: no row of a table links notebooks/{path.name}"
+        for path in notebooks
+        if not any(f"](notebooks/{path.name})" in row for row in rows)
+    ]
+
+
+def readme_links(readme):
+    """The links of the README to files lead to files of this repository."""
+    text = readme.read_text(encoding="utf-8")
+    return [f"README: {complaint}" for complaint in bad_links(text, readme.parent, readme.parent)]
+
+
+RULES = (
+    file_format, cell_sizes, executed, compared_outputs, no_leaks, figures,
+    opening, closing, px_cells, magics, links, exercises, solutions, copies,
+)

@@ -1,0 +1,245 @@
+"""Vectors as KeyedVectors, their scores against gensim's own, and files that load back equal."""
+
+import gzip
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from gensim.models import KeyedVectors, Word2Vec
+from gensim.test.utils import common_texts, datapath
+
+from helpers import embeddings
+from helpers.embeddings import (
+    analogies,
+    load_vectors,
+    neighbours,
+    save_projector,
+    save_word2vec,
+    scores,
+    to_keyed_vectors,
+)
+
+WORDS = ["UNK", "cat", "dog", "car", "voiture"]
+
+
+@pytest.fixture
+def table():
+    return np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+
+
+@pytest.fixture
+def keyed(table):
+    return to_keyed_vectors(table, WORDS)
+
+
+@pytest.fixture(scope="module")
+def english():
+    """Random vectors for most of the words of the analogy questions."""
+    with open(datapath("questions-words.txt"), encoding="utf-8") as file:
+        found = {word.lower() for line in file if line[0] != ":" for word in line.split()}
+    words = sorted(found | {"tiger", "car", "computer", "love", "old", "new", "smart", "happy", "cup", "coffee"})[::-1]
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(len(words), 6))
+    return to_keyed_vectors(vectors, words)
+
+
+def test_rows_get_their_words(table):
+    keyed = to_keyed_vectors(tf.Variable(table), WORDS)
+    assert keyed.index_to_key == WORDS
+    np.testing.assert_array_equal(keyed.vectors, table)
+    assert keyed.vectors.dtype == np.float32
+    assert keyed.similarity("cat", "dog") == pytest.approx(
+        table[1] @ table[2] / np.linalg.norm(table[1]) / np.linalg.norm(table[2]), rel=1e-5
+    )
+
+
+def test_the_table_is_copied(table):
+    keyed = to_keyed_vectors(table, WORDS)
+    table[:] = 0
+    assert keyed.vectors.any()
+
+
+def spoilt(value, row=2):
+    vectors = np.ones((5, 3))
+    vectors[row] = value
+    return vectors
+
+
+@pytest.mark.parametrize(
+    ("vectors", "words", "message"),
+    [
+        (np.ones(5), WORDS, r"shape \(5,\), but \[words, dim\] is needed"),
+        (np.ones((5, 3, 2)), WORDS, r"shape \(5, 3, 2\)"),
+        (np.ones((0, 3)), [], r"shape \(0, 3\)"),
+        (np.ones((4, 3)), WORDS, "^4 vectors for 5 words: "),
+        (np.ones((5, 3)), ["a", "b", "c", "b", "d"], "the word 'b' is given 2 times"),
+        (spoilt([0, np.nan, 0]), WORDS, r"^1 of 5 vectors hold NaN or infinity, first of them row 2 \('dog'\)$"),
+        (spoilt([0, -np.inf, 0], slice(3, 5)), WORDS, r"^2 of 5 .* NaN or infinity, first of them row 3 \('car'\)$"),
+        (spoilt(0), WORDS, r"^1 of 5 vectors are all zeros, first of them row 2 \('dog'\)$"),
+    ],
+)
+def test_bad_vectors(vectors, words, message):
+    with pytest.raises(ValueError, match=message):
+        to_keyed_vectors(vectors, words)
+
+
+def test_neighbours_are_gensims(keyed):
+    assert neighbours(keyed, "cat", 2) == keyed.most_similar("cat", topn=2)
+    assert len(neighbours(keyed, "cat")) == 4
+
+
+def test_unknown_word(keyed):
+    with pytest.raises(ValueError, match="^'Cat' is not among the 5 words of these vectors$"):
+        neighbours(keyed, "Cat")
+    with pytest.raises(ValueError, match="n=0"):
+        neighbours(keyed, "cat", 0)
+
+
+def test_scores_are_gensims(english):
+    found = scores(english)
+    for name, file in (("wordsim353", "wordsim353.tsv"), ("simlex999", "simlex999.txt")):
+        _, spearman, missing = english.evaluate_word_pairs(datapath(file))
+        assert found[name] == pytest.approx(spearman.statistic)
+        assert 100 * (1 - found[f"{name}_coverage"]) == pytest.approx(missing)
+        assert 0 < found[f"{name}_coverage"] < 1
+    json.dumps(found)
+
+
+@pytest.mark.parametrize("restrict", [150, 600])
+def test_analogies_are_gensims(english, restrict):
+    accuracy, sections = english.evaluate_word_analogies(datapath("questions-words.txt"), restrict_vocab=restrict)
+    found = analogies(english, restrict)
+    for section in sections[:-1]:
+        right, wrong = len(section["correct"]), len(section["incorrect"])
+        assert found[section["section"]][:2] == (right, right + wrong)
+    right, covered, total = (sum(column) for column in zip(*found.values(), strict=True))
+    assert right / covered == accuracy > 0
+    assert total == 19544
+
+
+def test_planted_parallelograms_are_answered():
+    """Vectors made so that b - a + c is d."""
+    words = ["good", "better", "bad", "worse", "far", "moon"]
+    comparison, good, bad, far, moon = np.eye(5)
+    vectors = [good, good + comparison, bad, bad + comparison, far, moon]
+    found = analogies(to_keyed_vectors(vectors, words))["gram3-comparative"]
+    assert found[:2] == (2, 2)
+
+
+def test_scores_without_covered_words(keyed):
+    assert scores(to_keyed_vectors(keyed.vectors, [f"t0{i}" for i in range(5)])) == {
+        "wordsim353": None, "wordsim353_coverage": 0, "simlex999": None, "simlex999_coverage": 0,
+        "analogy": None, "analogy_coverage": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["vectors.txt", "vectors.txt.gz"])
+def test_word2vec_text_loads_back_equal(keyed, tmp_path, name):
+    path = tmp_path / "vectors.txt"
+    save_word2vec(keyed, path)
+    if name.endswith(".gz"):
+        (tmp_path / name).write_bytes(gzip.compress(path.read_bytes()))
+    for loaded in (load_vectors(tmp_path / name), KeyedVectors.load_word2vec_format(str(path))):
+        assert loaded.index_to_key == WORDS
+        np.testing.assert_array_equal(loaded.vectors, keyed.vectors)
+
+
+def test_word2vec_text_is_one_line_a_word(keyed, tmp_path):
+    save_word2vec(keyed, tmp_path / "vectors.txt")
+    first, second, *rest = (tmp_path / "vectors.txt").read_text("utf-8").splitlines()
+    assert (first, second.split()[0], len(second.split()), len(rest)) == ("5 3", "UNK", 4, 4)
+
+
+def test_extreme_floats_load_back_equal(tmp_path):
+    vectors = np.array([[1e-38, 3.4e38], [np.float32(0.1), -1 / 3], [1.17549435e-38, 16777217]], np.float32)
+    save_word2vec(to_keyed_vectors(vectors, ["a", "b", "ü"]), tmp_path / "x.txt")
+    np.testing.assert_array_equal(load_vectors(tmp_path / "x.txt").vectors, vectors)
+    assert load_vectors(tmp_path / "x.txt").index_to_key == ["a", "b", "ü"]
+
+
+def test_vectors_of_others(keyed, tmp_path):
+    """gensim's text and binary files, and GloVe's, which have no first line."""
+    elsewhere = Word2Vec(common_texts, vector_size=4, min_count=1, seed=1, workers=1).wv
+    elsewhere.save_word2vec_format(str(tmp_path / "g.txt"))
+    elsewhere.save_word2vec_format(str(tmp_path / "g.bin"), binary=True)
+    elsewhere.save_word2vec_format(str(tmp_path / "glove.txt"), write_header=False)
+    for name in ("g.txt", "g.bin", "glove.txt"):
+        loaded = load_vectors(tmp_path / name)
+        assert loaded.index_to_key == elsewhere.index_to_key
+        np.testing.assert_array_equal(loaded.vectors, elsewhere.vectors)
+
+
+DAMAGED = [b"", b"2 3\ncat 1 2 3\n", b"2 3\ncat 1 2 x\ndog 1 2 3\n", b"\xff\xfe\x00\n", b"a b c\n"]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_damaged_file(content, tmp_path):
+    path = tmp_path / "damaged.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="damaged.txt does not hold vectors in word2vec's format: "):
+        load_vectors(path)
+
+
+def test_file_with_nan(tmp_path):
+    (tmp_path / "nan.txt").write_text("2 2\ncat 1 nan\ndog 1 2\n")
+    with pytest.raises(ValueError, match=r"1 of 2 vectors hold NaN or infinity, first of them row 0 \('cat'\)"):
+        load_vectors(tmp_path / "nan.txt")
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file .*nothing.txt to read vectors from"):
+        load_vectors(tmp_path / "nothing.txt")
+
+
+@pytest.mark.parametrize("word", ["New York", "", "a\nb"])
+def test_word_that_would_break_the_file(word, tmp_path):
+    with pytest.raises(ValueError, match="cannot be written"):
+        save_word2vec(to_keyed_vectors(np.ones((2, 2)), ["a", word]), tmp_path / "x.txt")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_write_leaves_the_old_file(keyed, tmp_path):
+    path = tmp_path / "vectors.txt"
+    save_word2vec(keyed, path)
+    before = path.read_bytes()
+    with pytest.raises(RuntimeError), embeddings._whole(path) as file:
+        file.write("half")
+        raise RuntimeError
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_projector_opens_what_was_written(keyed, table, tmp_path):
+    """TensorBoard's own plugin, asked for the tensor and the labels as its page asks."""
+    from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
+    from werkzeug.test import Client
+
+    command = save_projector(keyed, tmp_path / "log", kind=["-", "pet", "pet", "thing", "thing"])
+    assert command == f"tensorboard --logdir {tmp_path / 'log'}"
+    plugin = ProjectorPlugin(SimpleNamespace(logdir=str(tmp_path / "log"), data_provider=None, multiplexer=None))
+    apps = plugin.get_plugin_apps()
+
+    def ask(route):
+        answer = Client(apps[route]).get("/?run=.&name=word2vec")
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    assert json.loads(ask("/info").text)["embeddings"][0]["tensorShape"] == [5, 3]
+    np.testing.assert_array_equal(np.frombuffer(ask("/tensor").data, np.float32).reshape(5, 3), table)
+    assert ask("/metadata").text.splitlines()[:2] == ["word\tkind", "UNK\t-"]
+
+
+def test_projector_with_words_only_has_no_header(keyed, tmp_path):
+    save_projector(keyed, tmp_path)
+    assert (tmp_path / "metadata.tsv").read_text().split() == WORDS
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["metadata.tsv", "projector_config.pbtxt", "vectors.tsv"]
+
+
+def test_projector_refuses_bad_labels(keyed, tmp_path):
+    with pytest.raises(ValueError, match="2 labels 'topic' for 5 words"):
+        save_projector(keyed, tmp_path / "log", topic=["a", "b"])
+    with pytest.raises(ValueError, match="'a\\\\tb' cannot be written"):
+        save_projector(keyed, tmp_path / "log", topic=["a\tb", *"abcd"])
+    assert not (tmp_path / "log").exists()
