@@ -7,6 +7,8 @@ import uuid
 import psutil
 import pytest
 
+from helpers.corpus import load_corpus
+
 MARK = "W2V_TEST_SESSION"
 
 
@@ -39,6 +41,12 @@ def _ipython_directory(tmp_path_factory):
         del os.environ["IPYTHONDIR"]
     else:
         os.environ["IPYTHONDIR"] = before
+
+
+def pytest_collection_finish(session):
+    """Build the docs corpus before a notebook does: its progress bar would be an output nobody saved."""
+    if any(item.path.suffix == ".ipynb" for item in session.items):
+        load_corpus()
 
 
 @pytest.hookimpl(trylast=True)

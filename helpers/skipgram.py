@@ -34,7 +34,7 @@ def generate_batch(ids, batch_size, num_skips, skip_window, rng):
 
 def check_batch_arguments(n, batch_size, num_skips, skip_window):
     """ValueError, with the numbers, when `generate_batch` cannot make such a batch from a text of `n` words."""
-    _check_positive(batch_size=batch_size, num_skips=num_skips, skip_window=skip_window)
+    check_positive(batch_size=batch_size, num_skips=num_skips, skip_window=skip_window)
     span = 2 * skip_window + 1
     if num_skips > 2 * skip_window:
         raise ValueError(
@@ -61,7 +61,7 @@ def skipgram_pairs(ids, window, rng, shrink=True):
 
 def draw_reach(n, window, rng, shrink=True):
     """How far each of `n` center words looks to both sides: np.int32 [n], 1..window, or `window` without `shrink`."""
-    _check_positive(window=window)
+    check_positive(window=window)
     if shrink:
         return rng.integers(1, window + 1, n, dtype=np.int32)
     return np.full(n, window, np.int32)
@@ -140,7 +140,7 @@ def _pairs_of_block(ids, start, stop, window, rng, shrink):
 
 def check_epoch_arguments(n, batch_size, window, block):
     """ValueError, with the numbers, when a text of `n` words cannot give an epoch of such batches."""
-    _check_positive(batch_size=batch_size, window=window, block=block)
+    check_positive(batch_size=batch_size, window=window, block=block)
     widest = min(window, n - 1)
     most = widest * (2 * n - widest - 1)
     if most < batch_size:
@@ -149,7 +149,8 @@ def check_epoch_arguments(n, batch_size, window, block):
         )
 
 
-def _check_positive(**arguments):
+def check_positive(**arguments):
+    """ValueError, with name and value, for an argument below 1."""
     for name, value in arguments.items():
         if value < 1:
             raise ValueError(f"{name}={value}, but it must be at least 1")
