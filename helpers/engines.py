@@ -15,7 +15,8 @@ from ipyparallel.util import _default_profile_dir
 from helpers import onengine
 
 ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer
-MPI_ENV = {
+MPI_ENV = {  # Open MPI as root, with more ranks than cores, and by shared memory: its TCP listens on every interface
+    "OMPI_MCA_btl": "self,vader",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",

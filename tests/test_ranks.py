@@ -129,6 +129,12 @@ def test_a_second_connect_replaces_the_first(ranks):
     assert not any(psutil.pid_exists(engine["pid"]) for engine in ranks.engines)
 
 
+def test_an_address_is_listened_on_when_asked_for():
+    with connect(2, address="127.0.0.2") as ranks:
+        assert ranks._rendezvous._server.server_address[0] == "127.0.0.2"
+        assert len(ranks.run(where)) == 2
+
+
 @pytest.mark.parametrize("inside", [True, False], ids=["in a collective", "outside"])
 def test_a_dead_rank_is_named_in_time_and_connect_works_again(inside):
     ranks = connect(2)
@@ -148,6 +154,8 @@ def test_mpi_engines_of_our_own():
     with connect(2, controller="mpi") as ranks:
         assert ranks.controller == "mpi"
         assert ranks.run(where) == [(0, 0, 2, 3.0), (1, 1, 2, 3.0)]
+        listening = [c for e in ranks.engines for c in psutil.Process(e["pid"]).net_connections("inet")]
+        assert {c.laddr.ip for c in listening if c.status == psutil.CONN_LISTEN} <= {"127.0.0.1"}
         with pytest.raises(RankFailure, match="died"):
             ranks.run(die, 1, True)
     with connect(2, controller="mpi") as again:
