@@ -17,6 +17,7 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+MAKE = ["make", "--no-print-directory"]  # these tests run inside `make test`, where make would say where it is
 ROOT = Path(__file__).resolve().parent.parent
 CONDA_TO_PIP = {"matplotlib-base": "matplotlib", "nbconvert-core": "nbconvert"}
 
@@ -146,7 +147,7 @@ def test_make_falls_back_to_a_python_that_is_right(clone, tmp_path):
         (tmp_path / name).chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     env.pop("PYTHON", None)
-    plan = subprocess.run(["make", "-n", "setup"], cwd=clone, env=env, capture_output=True, text=True, check=True)
+    plan = subprocess.run([*MAKE, "-n", "setup"], cwd=clone, env=env, capture_output=True, text=True, check=True)
     assert plan.stdout.strip() == "python3.11 tools/setup_venv.py"
 
 
@@ -303,7 +304,7 @@ def test_the_check_fails_with_one_sentence_on_a_horovod_without_tensorflow(tmp_p
 
 
 def test_help_is_the_default_and_lists_every_command():
-    listed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(MAKE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert re.findall(r"^make ([a-z]+)\t\S", listed, re.MULTILINE) == [
         "help", "setup", "lab", "run", "test", "bench", "clean"
     ]  # fmt: skip
@@ -311,7 +312,7 @@ def test_help_is_the_default_and_lists_every_command():
 
 def plan(target, **environment):
     env = {**os.environ, "PYTHON": sys.executable, "DISPLAY": "", "WAYLAND_DISPLAY": "", **environment}
-    return subprocess.run(["make", "-n", target], cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+    return subprocess.run([*MAKE, "-n", target], cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
 
 
 def test_lab_listens_on_loopback_and_opens_a_browser_only_where_there_is_one():
