@@ -1,0 +1,226 @@
+"""TensorFlow workers and parameter servers, each a process of its own, with the coordinator in this one.
+
+    with start(workers=2, ps=2) as cluster:
+        cluster.strategy, cluster.coordinator       # TensorFlow's own, connected
+
+On several hosts, each runs `python -m helpers.servers worker` (or `ps`) with its TF_CONFIG in the environment, and the
+notebook calls `attach(tf_config)` with the TF_CONFIG of the chief.
+
+TensorFlow's servers, and the coordinator too, listen on every network interface without a password, whatever host the
+cluster specification names (the address 0.0.0.0 is fixed in TensorFlow): whoever reaches a port can run operations in
+that process. On an untrusted network close these ports with a firewall, or run everything in one container.
+"""
+
+import atexit
+import gc
+import json
+import logging
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import tensorflow as tf
+
+from helpers.nursery import (
+    LOOPBACK,
+    ROLES,
+    Nursery,
+    PortTaken,
+    ServerFailure,
+    answers,
+    free_ports,
+    launch,
+    local_spec,
+    serve_forever,
+    tasks,
+    wait,
+)
+
+PORT_TRIES = 5
+MIN_SHARD_BYTES = 256 << 10  # smaller variables stay whole, on one server
+STOP_SECONDS = 10
+MESSAGES = Path(tempfile.gettempdir(), f"coordinator-{os.getpid()}.log")
+
+_open = None  # the PSCluster of this process: one at a time
+
+
+def start(workers=2, ps=2, *, timeout=60):
+    """Start workers and parameter servers on this machine and connect to them: a PSCluster.
+
+    timeout: seconds until all servers must answer. A cluster that is still open in this process is closed first; its
+    variables, datasets and scheduled functions are lost with it.
+    Raises ValueError for bad numbers, ServerFailure when the servers do not come up in time.
+    """
+    if min(workers, ps) < 1:
+        raise ValueError(f"workers={workers}, ps={ps}: at least 1 of each is needed")
+    _close_open()
+    cores = len(os.sched_getaffinity(0))
+    if workers + ps > cores:
+        print(f"{workers + ps} servers share {cores} cores: expect correct results, not speed")
+    nursery = Nursery()
+    try:
+        for attempt in range(PORT_TRIES):
+            spec = local_spec(workers, ps)
+            try:
+                launch(nursery, spec, timeout)
+                break
+            except PortTaken:
+                nursery.kill_all()
+                if attempt == PORT_TRIES - 1:
+                    raise
+        return PSCluster(spec, nursery)
+    except BaseException:
+        nursery.stop()
+        raise
+
+
+def attach(tf_config=None, *, timeout=60):
+    """Connect, as the chief, to workers and parameter servers that run elsewhere: a PSCluster that never stops them.
+
+    tf_config: {"cluster": {"chief": [address], "worker": [...], "ps": [...]}}, as dict or JSON text; None takes the
+    environment's TF_CONFIG. The chief's address must be one at which the servers can reach this process.
+    Raises ValueError for a TF_CONFIG that lacks a role, ServerFailure when a server does not answer in time.
+    """
+    tf_config = os.environ.get("TF_CONFIG", "{}") if tf_config is None else tf_config
+    config = json.loads(tf_config) if isinstance(tf_config, str) else tf_config
+    spec = config.get("cluster", {})
+    missing = [role for role in ("chief", *ROLES) if not spec.get(role)]
+    if missing:
+        raise ValueError(f"TF_CONFIG names no {' and no '.join(missing)}: its cluster needs chief, worker and ps")
+    _close_open()
+    wait(tasks(spec), timeout)
+    return PSCluster(spec)
+
+
+class PSCluster:
+    """A coordinator with its workers and parameter servers; a context manager, made by `start` or `attach`.
+
+    strategy: the ParameterServerStrategy; variables of 512 KiB and more are cut into one shard for each server.
+    coordinator: the ClusterCoordinator. spec: dict, role -> list of addresses. pids: dict, (role, index) -> process
+    id of each server, and logs: dict, (role, index) -> path, both empty when attached.
+    """
+
+    def __init__(self, spec, nursery=None):
+        global _open
+        self.spec, self._nursery = spec, nursery
+        self.pids = nursery.pids if nursery else {}
+        self.logs = nursery.logs if nursery else {}
+        _divert_messages()
+        self._connect()
+        _open = self
+        where = "processes started here" if nursery else "processes that run elsewhere"
+        print(f"{len(spec['worker'])} workers and {len(spec['ps'])} parameter servers ready: {where}")
+
+    def kill(self, role, index):
+        """Kill a server at once, with SIGKILL. ValueError for a server that does not run here."""
+        self._check(role, index)
+        self._nursery.kill(role, index)
+
+    def restart(self, role, index, *, timeout=60):
+        """Start a killed server again, on its old port.
+
+        The coordinator takes a worker back by itself, and what was scheduled goes on. A parameter server comes back
+        empty: then `strategy` and `coordinator` are new ones, and all tables, also those on the other servers, have to
+        be made again and restored from a checkpoint.
+        Raises ValueError for a server that does not run here, ServerFailure when it is not up in time.
+        """
+        self._check(role, index)
+        self._nursery.kill(role, index)
+        self._nursery.fork(self.spec, role, index, timeout)
+        wait({(role, index): self.spec[role][index]}, timeout, self._nursery)
+        if role == "ps":
+            self._disconnect()
+            self.spec["chief"] = [f"{LOOPBACK}:{free_ports(1)[0]}"]
+            self._connect()
+
+    def close(self):
+        """Stop the coordinator, and the servers if `start` started them. Can be called twice."""
+        global _open
+        if _open is self:
+            _open = None
+        gc.collect()  # TensorFlow complains of each function that is collected after its servers are gone
+        try:
+            if self.coordinator is not None:
+                self._disconnect()
+        finally:
+            if self._nursery:
+                self._nursery.stop()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def _connect(self):
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+            tf.train.ClusterSpec(self.spec), task_type="chief", task_id=0, rpc_layer="grpc"
+        )
+        by_size = tf.distribute.experimental.partitioners.MinSizePartitioner(MIN_SHARD_BYTES, len(self.spec["ps"]))
+        try:
+            self.strategy = tf.distribute.ParameterServerStrategy(resolver, by_size)
+        except tf.errors.UnknownError as error:
+            if "Could not start gRPC server" not in str(error):
+                raise
+            raise ServerFailure(
+                f"the port of the chief, {self.spec['chief'][0]}, is taken (a kernel keeps the port of each "
+                "cluster it had): restart the kernel, or give the chief another port"
+            ) from None
+        self.coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)
+
+    def _disconnect(self):
+        """Stop the coordinator's threads. One that waits for a dead server holds TensorFlow until that is back."""
+        cluster = self.coordinator._cluster
+        self.strategy = self.coordinator = None
+        if self._nursery:
+            for role, index in self._nursery.dead():
+                self._nursery.fork(self.spec, role, index, STOP_SECONDS)
+        elif silent := [task for task, address in tasks(self.spec).items() if not answers(address)]:
+            names = ", ".join(f"{role} {index}" for role, index in silent)
+            print(f"{names} did not answer: restart the kernel before you connect to servers again")
+            return
+        cluster.stop()
+        cluster.failure_handler._preemption_handler_thread.join(STOP_SECONDS)
+        for worker in cluster.workers:
+            worker.executor.clear_error()  # else Python says it again when the executor is collected
+
+    def _check(self, role, index):
+        if (role, index) not in self.pids:
+            known = ", ".join(f"{role} {index}" for role, index in self.pids) or "none: they run elsewhere"
+            raise ValueError(f"there is no server {role!r} {index} started here (there are: {known})")
+
+
+def _divert_messages():
+    """Send what TensorFlow says of servers that come and go to a log file of this process, not to the notebook."""
+    if MESSAGES.exists():
+        return
+    MESSAGES.touch()
+    atexit.register(MESSAGES.unlink, missing_ok=True)
+    logger = tf.get_logger()
+    logger.handlers, logger.propagate = [logging.FileHandler(MESSAGES)], False
+    if hasattr(sys.stderr, "_original_stdstream_copy"):  # a notebook kernel: file descriptor 2 carries only C++'s words
+        output = os.open(MESSAGES, os.O_WRONLY | os.O_APPEND)
+        os.dup2(output, 2)
+        os.close(output)
+
+
+def _close_open():
+    if _open:
+        _open.close()
+
+
+atexit.register(_close_open)
+
+
+def main(arguments):
+    if len(arguments) != 1 or arguments[0] not in ROLES:
+        sys.exit("usage: TF_CONFIG=... python -m helpers.servers worker|ps")
+    config = json.loads(os.environ.get("TF_CONFIG", "{}"))
+    if config.get("task", {}).get("type") != arguments[0]:
+        sys.exit(f"TF_CONFIG must name the task of this process, {arguments[0]}: its task is {config.get('task')}")
+    return serve_forever(config)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

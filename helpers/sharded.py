@@ -1,0 +1,118 @@
+"""Tables that are cut into shards, one for each parameter server, and steps that touch only some of their rows.
+
+A table is a `tf.Variable` or, from 512 KiB on and with several servers, TensorFlow's ShardedVariable: shard i holds
+the i-th part of the rows. Save and restore tables by name with `tf.train.Checkpoint(centers=table, ...)`, also to
+another number of servers; each server writes and reads its own shards (on several hosts: in a shared directory).
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import tensorflow as tf
+
+BLOCK_ROWS = 8192  # rows that are drawn together
+
+
+def make_table(strategy, shape, low=0.0, high=0.0, seed=0):
+    """A float32 table of this shape, made on the servers: uniform in [low, high), or `low` where they are equal.
+
+    shape: (rows, ...). The values depend on seed, an int, and not on the number of servers. No server needs memory
+    for more than its shard and BLOCK_ROWS rows; the coordinator never holds the table.
+    """
+    shape = tuple(shape)
+
+    def unwritten(shape=shape, dtype=tf.float32, partition_shape=None, partition_offset=None):
+        return tf.raw_ops.Empty(shape=partition_shape or shape, dtype=dtype)
+
+    with strategy.scope():
+        table = tf.Variable(unwritten, shape=shape, dtype=tf.float32)
+    parts, firsts, first = shards(table), [], 0
+    for part in parts:
+        firsts.append(first)
+        first += part.shape[0]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        list(pool.map(lambda part, first: _fill(part, first, low, high, seed), parts, firsts))
+    return table
+
+
+def _fill(shard, first, low, high, seed):
+    last, width = first + shard.shape[0], shard.shape[1:]
+
+    @tf.function
+    def fill():
+        for block in tf.range(first // BLOCK_ROWS, (last - 1) // BLOCK_ROWS + 1):
+            start = block * BLOCK_ROWS
+            rows = tf.range(tf.maximum(start, first), tf.minimum(start + BLOCK_ROWS, last))
+            if low == high:
+                values = tf.fill([tf.size(rows), *width], low)
+            else:
+                drawn = tf.random.stateless_uniform([BLOCK_ROWS, *width], [seed, block], low, high)
+                values = drawn[rows[0] - start : rows[-1] - start + 1]
+            tf.raw_ops.ResourceScatterUpdate(resource=shard.handle, indices=rows - first, updates=values)
+
+    with tf.device(shard.device):
+        fill()
+
+
+def shards(table):
+    """The variables that a table consists of: a list, one for each server that has a part of it."""
+    return list(table.variables) if hasattr(table, "variables") else [table]
+
+
+def lookup(table, ids):
+    """The rows of these ids: float32 [n, ...] for int [n]. Each different row is pulled from its server once."""
+    different, place = tf.unique(ids)
+    return tf.gather(tf.nn.embedding_lookup(table, different), place)
+
+
+def gradients(tape, loss, tables):
+    """For each table the list of its shards' gradients, `tf.IndexedSlices` with all rows different.
+
+    ValueError for a loss that does not depend on every table, or was not computed while the tape watched.
+    """
+    parts = [shards(table) for table in tables]
+    found = tape.gradient(loss, sum(parts, []))
+    if any(slope is None for slope in found):
+        raise ValueError("the loss has no gradient for some table: compute all of it inside the tape, from every table")
+    slopes = iter(found)
+    return [[merge(next(slopes)) for _ in part] for part in parts]
+
+
+def merge(slope):
+    """The same gradient with every row once, its values added up. slope: tf.IndexedSlices."""
+    rows, place = tf.unique(slope.indices)
+    return tf.IndexedSlices(tf.math.unsorted_segment_sum(slope.values, place, tf.size(rows)), rows, slope.dense_shape)
+
+
+def sgd(table, slopes, rate):
+    """table -= rate * gradient, on the rows of the gradient only. slopes: one of the lists that `gradients` gives."""
+    for shard, slope in zip(shards(table), slopes, strict=True):
+        shard.scatter_sub(tf.IndexedSlices(rate * slope.values, slope.indices))
+
+
+def adagrad(table, squares, slopes, rate):
+    """Adagrad on the rows of the gradient only: squares += g ** 2; table -= rate * g / (sqrt(squares) + 1e-7).
+
+    squares: a table of the same shape, usually made with low=high=0.1. slopes: as for `sgd`.
+    Duchi et al., "Adaptive Subgradient Methods", 2011.
+    """
+    for shard, square, slope in zip(shards(table), shards(squares), slopes, strict=True):
+        tf.raw_ops.ResourceSparseApplyAdagradV2(
+            var=shard.handle, accum=square.handle, lr=rate, epsilon=1e-7, grad=slope.values, indices=slope.indices
+        )
+
+
+def bundle(step, k):
+    """k steps as one function to schedule: bundle(iterator) -> the mean of what step(*next(iterator)) returns.
+
+    iterator: `iter` of a dataset made by `coordinator.create_per_worker_dataset`. Scheduling one function costs the
+    coordinator about as much as a small step costs a worker; a bundle pays that once.
+    """
+
+    @tf.function
+    def steps(iterator):
+        total = 0.0
+        for _ in tf.range(k):
+            total += step(*next(iterator))
+        return total / k
+
+    return steps

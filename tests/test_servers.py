@@ -1,0 +1,336 @@
+"""Workers and parameter servers in processes of their own: trained on, killed, restarted, restored, left alone."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+import tensorflow as tf
+from jupyter_client.manager import start_new_kernel
+
+from helpers import nursery, servers, sharded
+from helpers.corpus import load_corpus
+from helpers.servers import ServerFailure, attach, start
+from helpers.train import pair_dataset
+from helpers.vocab import Vocab
+
+ROWS, DIM = 20_001, 16
+
+
+def gone(pids, seconds=15):
+    deadline = time.monotonic() + seconds
+    while any(psutil.pid_exists(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return not any(psutil.pid_exists(pid) for pid in pids)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with start(2, 2) as cluster:
+        yield cluster
+    assert gone(cluster.pids.values())
+
+
+# ---- Tables and steps
+
+
+def test_a_table_is_made_in_shards_on_the_servers(cluster):
+    table = sharded.make_table(cluster.strategy, (ROWS, DIM), -0.5, 0.5, seed=3)
+    parts = sharded.shards(table)
+    assert [part.shape for part in parts] == [(10_001, DIM), (10_000, DIM)]
+    assert [part.device.split("/")[3] + part.device.split("/")[1] for part in parts] == ["task:0job:ps", "task:1job:ps"]
+    values = table.numpy()
+    assert values.dtype == np.float32 and values.shape == (ROWS, DIM)
+    assert -0.5 <= values.min() < -0.49 and 0.49 < values.max() < 0.5 and abs(values.mean()) < 0.01
+    assert len(np.unique(values[:, 0])) > ROWS * 0.99
+    expected = tf.random.stateless_uniform([sharded.BLOCK_ROWS, DIM], [3, 1], -0.5, 0.5)
+    np.testing.assert_array_equal(values[8192:16384], expected)
+    assert (sharded.make_table(cluster.strategy, (ROWS, DIM), 0.1, 0.1).numpy() == np.float32(0.1)).all()
+
+
+def test_a_sparse_step_changes_its_rows_as_numpy_does(cluster):
+    tables = [sharded.make_table(cluster.strategy, (ROWS, DIM), -0.5, 0.5, seed=3) for _ in range(2)]
+    squares = sharded.make_table(cluster.strategy, (ROWS, DIM), 0.1, 0.1)
+    before = tables[0].numpy()
+    ids = np.array([5, 20_000, 5, 10_001, 10_000, 5], np.int32)
+    weights = np.arange(1, 7, dtype=np.float32)[:, None]
+
+    @tf.function
+    def step():
+        with tf.GradientTape(persistent=True) as tape:
+            losses = [tf.reduce_sum(weights * sharded.lookup(table, ids) ** 2) for table in tables]
+            losses[0] += tf.reduce_sum(sharded.lookup(tables[0], ids[:1]))
+        (slopes,) = sharded.gradients(tape, losses[0], tables[:1])
+        sharded.adagrad(tables[0], squares, slopes, 0.1)
+        rows = [tf.shape(slope.indices)[0] for slope in slopes]
+        (slopes,) = sharded.gradients(tape, losses[1], tables[1:])
+        sharded.sgd(tables[1], slopes, 0.1)
+        return rows
+
+    rows = cluster.coordinator.schedule(step)
+    cluster.coordinator.join()
+    assert rows.fetch() == [2, 2]
+
+    slope = np.zeros_like(before)
+    np.add.at(slope, ids, 2 * weights * before[ids])
+    np.testing.assert_allclose(tables[1].numpy(), before - 0.1 * slope, atol=1e-6)
+    slope[ids[0]] += 1
+    total = np.float32(0.1) + slope**2
+    np.testing.assert_allclose(squares.numpy(), total, atol=1e-5)
+    np.testing.assert_allclose(tables[0].numpy(), before - 0.1 * slope / (np.sqrt(total) + 1e-7), atol=1e-6)
+    untouched = np.setdiff1d(np.arange(ROWS), ids)
+    for table in tables:
+        np.testing.assert_array_equal(table.numpy()[untouched], before[untouched])
+
+
+# ---- Asynchronous word2vec, with a worker and a server killed
+
+
+class Model:
+    """Skip-gram with shared negatives on sharded tables; `done` counts on a server the steps that were taken."""
+
+    def __init__(self, strategy):
+        self.centers = sharded.make_table(strategy, (ROWS, DIM), -0.5 / DIM, 0.5 / DIM, seed=1)
+        self.contexts = sharded.make_table(strategy, (ROWS, DIM))
+        self.squares = [sharded.make_table(strategy, (ROWS, DIM), 0.1, 0.1) for _ in range(2)]
+        with strategy.scope():
+            self.done = tf.Variable(0, dtype=tf.int64)
+        self.checkpoint = tf.train.Checkpoint(
+            centers=self.centers, contexts=self.contexts, squares=self.squares, done=self.done
+        )
+
+    def step(self, centers, contexts):
+        tables = [self.centers, self.contexts]
+        noise = tf.random.uniform([16], 0, 600, tf.int32)
+        with tf.GradientTape() as tape:
+            rows = sharded.lookup(self.centers, centers)
+            others = sharded.lookup(self.contexts, tf.concat([contexts, noise], 0))
+            true = tf.reduce_sum(rows * others[:-16], axis=1)
+            sampled = tf.matmul(rows, others[-16:], transpose_b=True)
+            loss = tf.reduce_mean(tf.nn.softplus(-true)) + 5 * tf.reduce_mean(tf.nn.softplus(sampled))
+            total = loss * tf.cast(tf.size(centers), tf.float32)
+        for table, squares, slopes in zip(tables, self.squares, sharded.gradients(tape, total, tables), strict=True):
+            sharded.adagrad(table, squares, slopes, 0.1)
+        self.done.assign_add(1)
+        return loss
+
+
+@pytest.fixture(scope="module")
+def ids():
+    corpus = load_corpus("planted", n_words=20_000)
+    return Vocab.build(corpus.words).encode(corpus.words)
+
+
+def pairs(cluster, ids):
+    dataset = cluster.coordinator.create_per_worker_dataset(lambda: pair_dataset(ids, 256, 3, seed=1).repeat())
+    return iter(dataset)
+
+
+def test_training_ends_though_the_workers_are_killed_and_come_back(cluster, ids):
+    model, batches = Model(cluster.strategy), pairs(cluster, ids)
+    steps = sharded.bundle(model.step, 10)
+    losses = [cluster.coordinator.schedule(steps, (batches,)) for _ in range(20)]
+    while model.done.numpy() < 20:
+        time.sleep(0.05)
+    before = cluster.pids["worker", 0]
+    cluster.kill("worker", 0)
+    cluster.kill("worker", 1)
+    assert not psutil.pid_exists(before)
+    losses += [cluster.coordinator.schedule(steps, (batches,)) for _ in range(10)]
+    time.sleep(0.5)
+    cluster.restart("worker", 0)
+    cluster.restart("worker", 1)
+    assert cluster.pids["worker", 0] != before
+    losses += [cluster.coordinator.schedule(steps, (batches,)) for _ in range(10)]
+    cluster.coordinator.join()
+    losses = [loss.fetch() for loss in losses]
+    assert len(losses) == 40 and model.done.numpy() >= 400
+    assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:3])
+
+
+def test_a_killed_server_ends_the_run_and_comes_back_from_the_checkpoint(cluster, ids, tmp_path):
+    model, batches = Model(cluster.strategy), pairs(cluster, ids)
+    steps = sharded.bundle(model.step, 5)
+    cluster.coordinator.schedule(steps, (batches,))
+    cluster.coordinator.join()
+    saved, path = model.centers.numpy(), model.checkpoint.write(str(tmp_path / "model"))
+
+    for _ in range(200):
+        cluster.coordinator.schedule(steps, (batches,))
+    cluster.kill("ps", 1)
+    killed = time.monotonic()
+    with pytest.raises(tf.errors.UnavailableError):
+        cluster.coordinator.join()
+    assert time.monotonic() - killed < 15
+
+    cluster.restart("ps", 1)
+    model = Model(cluster.strategy)
+    assert model.done.numpy() == 0
+    model.checkpoint.read(path).assert_consumed()
+    np.testing.assert_array_equal(model.centers.numpy(), saved)
+    steps, batches = sharded.bundle(model.step, 5), pairs(cluster, ids)
+    for _ in range(4):
+        cluster.coordinator.schedule(steps, (batches,))
+    cluster.coordinator.join()
+    assert model.done.numpy() == 25
+
+
+def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, monkeypatch, tmp_path):
+    """The second cluster closes the first; a port that is taken costs it one more try."""
+    first = sharded.make_table(cluster.strategy, (ROWS, DIM), -0.5, 0.5, seed=3)
+    path = tf.train.Checkpoint(table=first).write(str(tmp_path / "table"))
+    values, before = first.numpy(), list(cluster.pids.values())
+    with socket.create_server(("", 0)) as taken:
+        real, asked = nursery.free_ports, []
+
+        def ports(n):
+            asked.append(n)
+            return real(n)[:-1] + [taken.getsockname()[1]] if len(asked) == 1 else real(n)
+
+        monkeypatch.setattr(nursery, "free_ports", ports)
+        with start(1, 3) as second:
+            assert len(asked) == 2 and gone(before)
+            assert len(second.pids) == 4
+            other = sharded.make_table(second.strategy, (ROWS, DIM), -0.5, 0.5, seed=3)
+            assert len(sharded.shards(other)) == 3
+            np.testing.assert_array_equal(other.numpy(), values)
+            restored = sharded.make_table(second.strategy, (ROWS, DIM))
+            tf.train.Checkpoint(table=restored).read(path).assert_consumed()
+            np.testing.assert_array_equal(restored.numpy(), values)
+            with pytest.raises(ValueError, match="no server 'ps' 3 started here"):
+                second.kill("ps", 3)
+        monkeypatch.setattr(servers, "PORT_TRIES", 1)
+        asked.clear()
+        with pytest.raises(ServerFailure, match="ps 0 died while it started(.|\n)*Could not start gRPC server"):
+            start(1, 1)
+    assert tf.function(lambda x: 2 * x)(tf.constant(2)).numpy() == 4
+
+
+# ---- Servers that run elsewhere, that do not answer, that cannot start
+
+
+def test_attached_servers_are_used_again_and_never_stopped(capsys):
+    spec = nursery.local_spec(1, 1)
+    processes = []
+    for role in nursery.ROLES:
+        config = {"cluster": spec, "task": {"type": role, "index": 0}}
+        environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
+        command = [sys.executable, "-m", "helpers.servers", role]
+        processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+    try:
+        for _ in range(2):
+            with attach({"cluster": spec}) as cluster:
+                total = cluster.coordinator.schedule(tf.function(lambda: tf.constant(1) + 1))
+                cluster.coordinator.join()
+                assert total.fetch() == 2
+                with pytest.raises(ValueError, match="they run elsewhere"):
+                    cluster.kill("ps", 0)
+        assert all(process.poll() is None for process in processes)
+        cluster = attach({"cluster": spec})
+        processes[0].kill()
+        processes[0].wait()
+        cluster.close()
+        assert "worker 0 did not answer: restart the kernel" in capsys.readouterr().out
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def test_a_server_that_never_answers_is_named_in_time():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        spec = {"chief": ["127.0.0.1:1"], "worker": [address], "ps": [address]}
+        started = time.monotonic()
+        with pytest.raises(ServerFailure, match=f"no answer within 2 s from worker 0 at {address}, ps 0 at {address}"):
+            attach(json.dumps({"cluster": spec}), timeout=2)
+        assert time.monotonic() - started < 6
+
+
+def test_wrong_arguments_are_one_sentence(monkeypatch):
+    table = tf.Variable([[1.0]])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(sharded.lookup(table, [0]))
+    with pytest.raises(ValueError, match="the loss has no gradient for some table"):
+        sharded.gradients(tape, 2 * loss, [table])
+    with pytest.raises(ValueError, match="workers=2, ps=0: at least 1 of each is needed"):
+        start(2, 0)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(ValueError, match="TF_CONFIG names no chief and no worker and no ps"):
+        attach()
+    with pytest.raises(SystemExit, match="usage"):
+        servers.main(["chief"])
+    monkeypatch.setenv("TF_CONFIG", '{"task": {"type": "ps", "index": 0}}')
+    with pytest.raises(SystemExit, match="must name the task of this process, worker"):
+        servers.main(["worker"])
+
+
+def test_a_python_that_cannot_run_is_reported(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(ServerFailure, match="the process that starts the servers ended"):
+        start(1, 1)
+
+
+# ---- A notebook kernel: interrupted, started again, killed
+
+START = "from helpers.servers import start\nimport tensorflow as tf, time\ncluster = start(1, 1)\n"
+STUCK = """
+forever = tf.function(lambda: tf.while_loop(lambda x: x < 1, lambda x: x * 1.0, [0.0]))
+with cluster:
+    cluster.coordinator.schedule(forever)
+    print("waiting")
+    cluster.coordinator.join()
+"""
+
+
+class Kernel:
+    """A notebook kernel, as a reader has it. `errors` collects what reached its stderr."""
+
+    def __enter__(self):
+        self.manager, self.client = start_new_kernel(kernel_name="python3")
+        self.errors = ""
+        return self
+
+    def __exit__(self, *exc):
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+    def run(self, code, interrupt_at=None):
+        shown, request = "", self.client.execute(code)
+        while True:
+            message = self.client.get_iopub_msg(timeout=120)
+            content = message["content"]
+            if content.get("name") == "stderr":
+                self.errors += content["text"]
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            shown += content.get("text", "") + "\n".join(content.get("traceback", []))
+            if interrupt_at and interrupt_at in shown:
+                interrupt_at = None
+                time.sleep(1)
+                self.manager.interrupt_kernel()
+            if content.get("execution_state") == "idle":
+                return shown
+
+
+def test_a_kernel_interrupted_started_again_and_killed():
+    with Kernel() as kernel:
+        assert "1 workers and 1 parameter servers ready" in kernel.run(START)
+        first = [int(pid) for pid in kernel.run("print(*cluster.pids.values())").split()]
+        assert "KeyboardInterrupt" in kernel.run(STUCK, interrupt_at="waiting")
+        assert gone(first)
+        assert "1 workers and 1 parameter servers ready" in kernel.run(START)
+        shown = kernel.run("print(*cluster.pids.values(), cluster._nursery._process.pid)")
+        second = [int(pid) for pid in shown.split()]
+        assert len(second) == 3 and all(psutil.pid_exists(pid) for pid in second)
+        assert kernel.errors == ""
+        logs = kernel.run("print(cluster._nursery.directory)").strip()
+        os.kill(kernel.manager.provisioner.pid, signal.SIGKILL)
+        assert gone(second), "servers outlived their killed kernel"
+        assert not os.path.exists(logs)
