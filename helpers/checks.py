@@ -134,3 +134,149 @@ def check_sentence_pairs(fn):
         elif missing:
             hint = f"the pair {next(iter(missing))} is missing: sentences 0-4, 7 and 9-11, window=2"
     return _say(hint is None, hint)
+
+
+def check_nearest(fn):
+    """12: fn(vectors, row, n) returns the n rows with the largest cosine to a row, the nearest first."""
+    vectors = np.array([[2.0, 0.4], [4.0, 0.0], [10.0, 8.0], [-1.0, 0.0], [30.0, 8.0]])
+    answer, hint = _try(fn, vectors, 0, 3)
+    found = [] if answer is None else [int(row) for row in answer]
+    if hint is None and 0 in found:
+        hint = "row 0 is its own nearest; leave it out"
+    elif hint is None and len(found) != 3:
+        hint = f"3 rows were asked for, and {len(found)} came"
+    elif hint is None and found in ([1, 3, 2], [4, 2, 1]):
+        hint = "that is the order of distances or of dot products; divide each vector by its length first"
+    return _say(found == [4, 1, 2], hint or f"the cosines to row 0 put rows 4, 1, 2 first, yours are {found}")
+
+
+def check_analogy(fn):
+    """12: fn(vectors, a, b, c) returns the row d for which a is to b as c is to d, none of the three given ones."""
+    vectors = np.array([[1, 0, 0], [1, 0.2, 0], [0, 0, 2], [0, 0.5, 2.2], [9, 0.5, 30], [8, 5, 9.0]])
+    answer, hint = _try(fn, vectors, 0, 1, 2)
+    if hint is None and answer in (0, 1, 2):
+        hint = f"row {answer} is one of the words that were given; leave those out"
+    elif hint is None and answer in (4, 5):
+        hint = "vectors of length 1 are meant: long ones have large dot products"
+    return _say(answer == 3, hint or f"b - a + c comes nearest to row 3 here, not to row {answer}")
+
+
+def check_overlap(fn):
+    """12: fn(first, second, word, n) returns the share of the n neighbours in one KeyedVectors found in the other's."""
+    from helpers.embeddings import to_keyed_vectors  # gensim takes a second to load, and other checks do not need it
+
+    angles = np.radians([0, 10, 20, 30, 40, 50])
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    first = to_keyed_vectors(circle, list("abcdef"))
+    second = to_keyed_vectors(circle[[0, 1, 5, 3, 2, 4]], list("abcdef"))
+    answers = []
+    for other in (first, second):
+        answer, hint = _try(fn, first, other, "a", 2)
+        if hint:
+            return _say(False, hint)
+        answers.append(float(answer))
+    if answers[1] in (1.0, 2.0) or answers[0] == 2.0:
+        hint = "count how many of the n are in both, then divide by n"
+    return _say(answers == [1.0, 0.5], hint or f"here 2 of 2 and then 1 of 2 neighbours agree; you have {answers}")
+
+
+def check_expected_count(fn):
+    """03: fn(p, tries) returns the probability that a word is drawn at least once in `tries` draws."""
+    answer, hint = _try(fn, 0.5, 3)
+    right = answer is not None and abs(answer - 0.875) < 1e-9
+    if hint is None and answer in (1.5, 1):
+        hint = "p * tries counts repeats too, but a word is at most once among samples that are all different"
+    elif hint is None and abs(answer - 0.125) < 1e-9:
+        hint = "0.125 is the probability that all 3 draws miss the word"
+    return _say(right, hint or f"p=0.5 and tries=3: only one of the 8 outcomes misses the word; you have {answer}")
+
+
+def check_sgns_biases(fn):
+    """03: fn(nce_biases, log_expected), both float [V], returns the biases that give SGNS the logits of NCE."""
+    answer, hint = _try(fn, np.array([-3.0, -5.0]), np.array([-1.0, -2.5]))
+    right = answer is not None and np.shape(answer) == (2,) and np.allclose(answer, [-2, -2.5])
+    if hint is None and np.allclose(answer, [-4, -7.5]):
+        hint = "the sign: NCE subtracts log E from its logits, and SGNS has to reach the same logits"
+    return _say(right, hint or f"biases [-3, -5] and log E [-1, -2.5] should give [-2, -2.5], not {answer}")
+
+
+def check_own_negatives(fn):
+    """03: fn(rows [batch, dim], true [batch, dim], negatives [batch, k, dim]) returns the mean SGNS loss of a pair."""
+    rng = np.random.default_rng(0)
+    rows, true, negatives = rng.normal(size=(2, 4)), rng.normal(size=(2, 4)), rng.normal(size=(2, 3, 4))
+    answer, hint = _try(fn, rows, true, negatives)
+    real = np.logaddexp(0, -(rows * true).sum(axis=1))
+    noise = np.logaddexp(0, (rows[:, None] * negatives).sum(axis=2))
+    right = answer is not None and np.shape(answer) == () and abs(float(answer) - (real + noise.sum(1)).mean()) < 1e-5
+    if hint is None and np.shape(answer) != ():
+        hint = f"the mean over the batch is one number; yours has the shape {np.shape(answer)}"
+    elif hint is None and abs(float(answer) - (real + noise.mean(1)).mean()) < 1e-5:
+        hint = "the losses of a pair's negatives are added up, not averaged"
+    return _say(right, hint or "softplus(-z) for the true pair, softplus(z) for each of its own negatives")
+
+
+def check_part_to_send(fn):
+    """04: fn(step, first, size) returns the part that a rank sends when it is to own part `first` in the end."""
+    answer, hint = _try(fn, 0, 1, 4)
+    if hint is None and not 0 <= answer < 4:
+        hint = f"4 ranks have parts 0 to 3, and you send part {answer}: take it modulo the size"
+    for first, size in ((1, 4), (0, 4), (3, 4), (0, 3)):
+        if hint is None:
+            due = [(first - 1 - step) % size for step in range(size - 1)]
+            sent = [fn(step, first, size) for step in range(size - 1)]
+            if sent != due:
+                hint = f"to own part {first} of {size} a rank sends {due}, the part it received before; you send {sent}"
+    return _say(hint is None, hint)
+
+
+def check_adasum(fn):
+    """04: fn(a, b), two float arrays, returns their Adasum."""
+    a, b = np.array([1.0, 1.0]), np.array([2.0, 0.0])
+    answer, hint = _try(fn, a, b)
+    if hint is None and np.shape(answer) != (2,):
+        hint = f"two vectors of length 2 give one of length 2; yours has the shape {np.shape(answer)}"
+    elif hint is None and np.allclose(answer, a + b):
+        hint = "that is the plain sum; each vector is shortened first"
+    elif hint is None and np.allclose(answer, [1, 0]):
+        hint = "each vector is shortened by *half* its projection on the other"
+    right = answer is not None and np.shape(answer) == (2,) and np.allclose(answer, [2, 0.5])
+    return _say(right, hint or f"[1, 1] and [2, 0] give [2, 0.5]; you have {answer}")
+
+
+def check_tensors_time(fn):
+    """04: fn(tensors, n_bytes, size, latency, bandwidth) returns (seconds without fusion, seconds with fusion)."""
+    answer, hint = _try(fn, 10, 1000, 4, 0.5, 1000.0)
+    if hint is None and np.shape(answer) != (2,):
+        hint = f"two numbers are wanted, without and with fusion; you have {answer}"
+    elif hint is None and np.allclose(answer, [15, 10.5]):
+        hint = "a rank sends 2 (N - 1)/N times the message, not the message once"
+    elif hint is None and np.allclose(answer, [20, 20]):
+        hint = "fused, the ten tensors pay the latency once"
+    right = hint is None and np.allclose(answer, [20, 15.5])
+    return _say(right, hint or f"10 tensors of 1000 bytes, 4 ranks, 0.5 s, 1000 bytes/s: 20 s and 15.5 s, not {answer}")
+
+
+def check_merge_rows(fn):
+    """06: fn(rows [n], values [n, dim]) returns (rows [m] rising, values [m, dim]): every row once, with its sum."""
+    answer, hint = _try(fn, np.array([7, 2, 7, 4]), np.array([[1.0, 0], [2, 2], [4, 1], [0, 3]]))
+    if hint is None and list(answer[0]) != [2, 4, 7]:
+        hint = f"rows 7, 2, 7, 4 merge to 2, 4, 7, each once and in rising order; yours are {list(answer[0])}"
+    elif hint is None and np.shape(answer[1]) != (3, 2):
+        hint = f"three rows with two values each are needed; yours have the shape {np.shape(answer[1])}"
+    elif hint is None and not np.allclose(answer[1], [[2, 2], [0, 3], [5, 1]]):
+        hint = f"row 7 comes twice, as [1, 0] and [4, 1], so its sum is [5, 1]; yours is {list(answer[1][2])}"
+    return _say(hint is None, hint)
+
+
+def check_interval(fn):
+    """06: fn(compute, talk, share) returns how many steps of `compute` s an exchange of `talk` s needs beside it."""
+    answer, hint = _try(fn, 0.002, 0.0499, 0.2)
+    if hint is None and answer == 125:
+        hint = "125 steps compute 0.25 s, so that talking is 0.2 of the computing; it may be 0.2 of all the time"
+    elif hint is None and answer != 100:
+        hint = f"100 steps of 2 ms compute 200 ms, and 49.9 ms of talking are 0.2 of 249.9 ms; you have {answer}"
+    elif hint is None and fn(0.003, 0.05, 0.2) != 67:
+        hint = f"66.7 steps are needed of 3 ms each, so 67; you have {fn(0.003, 0.05, 0.2)}"
+    elif hint is None and fn(1.0, 0.001, 0.5) != 1:
+        hint = f"a rank takes at least 1 step between two exchanges; you have {fn(1.0, 0.001, 0.5)}"
+    return _say(hint is None, hint)

@@ -17,6 +17,9 @@ ALLOWED_MAGICS = {"px", "matplotlib", "time", "capture"}
 EXERCISES = {"01": 2, "02": 2, "05": 2}  # at least so many in the notebook with this number, 1 in any other
 STANDS_IN = {  # code of helpers that a notebook shows
     "02": ("draw_reach", "generate_batch", "pairs_within", "skipgram_pairs"),
+    "03": (
+        "corrected_logits", "full_softmax", "mixed_sgns", "nce", "sampled_logits", "sampled_softmax", "sgns",
+    ),
     "05": ("make_step", "make_tables", "nce_loss"),
 }
 FIGURE_WORDS = re.compile(r"\b(plot|figure|bars|(heat)?map(?!-reduce)|drawing)s?\b", re.IGNORECASE)

@@ -81,7 +81,7 @@ def good_notebook():
         markdown("exercises", "## Exercises"),
         code("stub", STUB, printed("not yet: double(3) is 6\n")),
         markdown("solution", SOLUTION),
-        markdown("next", "Next: [more](04_more.ipynb)"),
+        markdown("next", "Next: [more](91_more.ipynb)"),
         code("close", "ranks.close()"),
     ]
     notebook.cells[5].outputs = [new_output("display_data", data=A_PNG)]
@@ -96,11 +96,11 @@ def find(notebook, id):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A small repository: the folder of its notebooks, with 04_more.ipynb and a module of checks."""
+    """A small repository: the folder of its notebooks, with 91_more.ipynb and a module of checks."""
     folder = tmp_path / "notebooks"
     folder.mkdir()
     (tmp_path / "README.md").write_text("# Toy\n")
-    (folder / "04_more.ipynb").write_text("{}")
+    (folder / "91_more.ipynb").write_text("{}")
     (tmp_path / "toy_checks.py").write_text(TOY_CHECKS)
     monkeypatch.syspath_prepend(tmp_path)
     return folder
@@ -113,7 +113,7 @@ def save(notebook, path):
 
 @pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
 def test_good_notebook_keeps(rule, folder):
-    assert rule(save(good_notebook(), folder / "03_toy.ipynb")) == []
+    assert rule(save(good_notebook(), folder / "90_toy.ipynb")) == []
 
 
 def source(id, text):
@@ -172,7 +172,7 @@ SPOILT = [
     (rules.opening, "memory", source("title", "# Toy\nable to, 20 seconds")),
     (rules.closing, "'recap'", source("recap", "recap")),
     (rules.closing, "'exercise'", source("exercises", "Exercises")),
-    (rules.closing, "no link to 04_more.ipynb", source("next", "Next: 04_more.ipynb")),
+    (rules.closing, "no link to 91_more.ipynb", source("next", "Next: 91_more.ipynb")),
     (rules.closing, "close", source("close", "ranks")),
     (rules.px_cells, "below the first line", source("px", "# on each rank\n%%px\nassert x")),
     (rules.px_cells, NO_ASSERT, lambda notebook: [source(id, "x")(notebook) for id in ("check", "plot")]),
@@ -200,9 +200,9 @@ NAMES = [f"{rule.__name__}-{phrase}" for rule, phrase, _ in SPOILT]
 def test_rule_complains(rule, phrase, spoil, folder):
     notebook = good_notebook()
     spoil(notebook)
-    complaints = rule(save(notebook, folder / "03_toy.ipynb"))
+    complaints = rule(save(notebook, folder / "90_toy.ipynb"))
     assert phrase in "\n".join(complaints)
-    assert all("03_toy.ipynb" in complaint for complaint in complaints)
+    assert all("90_toy.ipynb" in complaint for complaint in complaints)
 
 
 def test_every_rule_has_a_counter_example():
@@ -210,13 +210,13 @@ def test_every_rule_has_a_counter_example():
 
 
 def test_cell_without_id(folder):
-    path = save(good_notebook(), folder / "03_toy.ipynb")
+    path = save(good_notebook(), folder / "90_toy.ipynb")
     path.write_text(path.read_text().replace('"id": "px",', ""))
     assert "without an id" in rules.file_format(path)[0]
 
 
 def test_invalid_notebook(folder):
-    path = save(good_notebook(), folder / "03_toy.ipynb")
+    path = save(good_notebook(), folder / "90_toy.ipynb")
     path.write_text(path.read_text().replace('"cell_type": "code"', '"cell_type": "program"', 1))
     with pytest.raises(nbformat.ValidationError, match="program"):
         rules.file_format(path)
@@ -227,14 +227,14 @@ def test_announced_error_is_none(folder):
     error = new_output("error", ename="ValueError", evalue="", traceback=[])
     find(notebook, "check").update(outputs=[error, printed("a warning", "stderr")])
     tag("check", "raises-exception")(notebook)
-    assert rules.executed(save(notebook, folder / "03_toy.ipynb")) == []
+    assert rules.executed(save(notebook, folder / "90_toy.ipynb")) == []
 
 
 def test_host_name_in_an_output(folder):
     notebook = good_notebook()
     output("px", printed("rank 0 on anna-laptop, the docs\n"))(notebook)
     source("alt", "The plot of docs")(notebook)
-    path = save(notebook, folder / "03_toy.ipynb")
+    path = save(notebook, folder / "90_toy.ipynb")
     assert "the host name" in rules.no_leaks(path, host="anna-laptop")[0]
     for other in ("anna", "laptop", "on", "docs"):  # part of another word; too short; a word of the notebook
         assert rules.no_leaks(path, host=other) == []
@@ -253,7 +253,7 @@ def test_a_copy_may_differ_in_docstring_and_comments(folder):
     assert "In other words" in other and "# here" in other
     notebook = good_notebook()
     source("check", other)(notebook)
-    assert rules.copies(save(notebook, folder / "03_toy.ipynb")) == []
+    assert rules.copies(save(notebook, folder / "90_toy.ipynb")) == []
 
 
 def test_readme_rules_complain(tmp_path):

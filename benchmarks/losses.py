@@ -1,0 +1,313 @@
+"""Cost and quality: `python -m benchmarks.losses [--corpus PATH] [--seeds 3] [--seconds 20] [--json OUT]`.
+
+Five tables: time and memory of a step against the size of the vocabulary; quality after the same wall time and after
+the same number of pairs; one setting at a time changed; half precision. Notebook 03 plots the JSON.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import tensorflow as tf
+from gensim.test.utils import datapath
+from tqdm import tqdm
+
+from helpers.corpus import load_corpus, planted_twin
+from helpers.embeddings import PAIR_SETS, to_keyed_vectors
+from helpers.losses import LOSSES, adagrad_step, draw_samples, frequency_biases, make_loss, mixed_sgns
+from helpers.model import make_tables
+from helpers.skipgram import pair_batches
+from helpers.vocab import Vocab
+
+COST = {"batch": 256, "dim": 64, "num_sampled": 64}
+SIZES = (100, 250, 1_000, 4_000, 16_000, 64_000, 200_000)
+MANY_SAMPLES = (64, 900, 3_600)  # of the sampled softmax, to see where the full one is cheaper
+MEMORY_SIZES = (1_000, 16_000, 64_000, 200_000)
+SAME_PAIRS = 1_000_000  # of the runs that compare the losses after the same number of pairs
+SMALL = 2_000  # rows for the same number of pairs on the corpus: with more, the full softmax takes very long
+BASE = {"dim": 64, "num_sampled": 64, "subsample": 1e-4, "window": 5, "rate": 0.1, "batch": 1024}
+PLANTED = {**BASE, "dim": 32, "subsample": 1e-3}
+SWEEPS = {
+    "num_sampled": (4, 16, 64, 256),
+    "subsample": (1e-5, 1e-4, 1e-3, None),
+    "window": (1, 2, 5, 10),
+    "rate": (0.03, 0.1, 0.3, 1.0),
+    "dim": (16, 32, 64, 128),
+}
+DTYPES = (tf.float32, tf.bfloat16, tf.float16)
+NOUNS = """
+    array axis argument attribute block button cell class client color column command component dimension edge element
+    error event example feature field file function graph group image index input instance integer key kernel label
+    layer length level line list matrix message method metric model module name node number object operation option
+    output package parameter path pixel point process range result row sample sequence server signal string tensor
+    test thread token type unit value variable vector version warning weight window word worker
+"""
+
+
+# ---- Quality
+
+
+def twin_accuracy(vectors, words):
+    """The share of planted content words whose nearest content word, by cosine, is their twin."""
+    content = [i for i, word in enumerate(words) if word.startswith("t")]
+    unit = vectors[content] / np.linalg.norm(vectors[content], axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    np.fill_diagonal(cosines, -1)
+    names = [words[i] for i in content]
+    return float(np.mean([planted_twin(name) == names[i] for name, i in zip(names, cosines.argmax(1), strict=True)]))
+
+
+def plural_accuracy(vectors, words):
+    """The share of the questions "array is to arrays as file is to ?" answered exactly, among all words."""
+    index = {word: i for i, word in enumerate(words)}
+    pairs = np.array([(index[n], index[n + "s"]) for n in NOUNS.split() if {n, n + "s"} <= index.keys()]).reshape(-1, 2)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    one, many = pairs.T
+    right = 0
+    for a, b in pairs:
+        cosines = (unit[b] - unit[a] + unit[one]) @ unit.T
+        cosines[:, [a, b]] = -np.inf
+        cosines[np.arange(len(one)), one] = -np.inf
+        right += np.sum((cosines.argmax(axis=1) == many) & (one != a))
+    return float(right / max(1, len(pairs) * (len(pairs) - 1)))
+
+
+def quality(label, vectors, words):
+    """The scores that the corpus allows: dict of floats."""
+    if label == "planted":
+        return {"twins": twin_accuracy(vectors, words)}
+    keyed = to_keyed_vectors(vectors, words)
+    found = {"plurals": plural_accuracy(vectors, words)}
+    for name, file in PAIR_SETS.items():
+        _, spearman, missing = keyed.evaluate_word_pairs(datapath(file))
+        found[name] = float(spearman.statistic)
+        found[f"{name}_coverage"] = 1 - missing / 100
+    return found
+
+
+class Text:
+    """A corpus with its vocabulary and ids."""
+
+    def __init__(self, name, size):
+        words = load_corpus(name).words
+        self.label = name if name in ("docs", "text8", "planted") else "file"  # no path gets into the results
+        self.vocab = Vocab.build(words, min(size, len(set(words)) + 1))
+        self.ids = self.vocab.encode(words)
+
+
+def epochs(text, plan, seed):
+    """Batches for ever: an iterator of (centers, contexts), both tf.int32 [batch]."""
+    rng = np.random.default_rng(seed)
+    keep = plan["subsample"] and text.vocab.keep_probability(plan["subsample"])
+    while True:
+        for pair in pair_batches(text.ids, plan["batch"], plan["window"], rng, keep):
+            yield tuple(map(tf.constant, pair))
+
+
+def start(name, text, plan, seed, known):
+    """The tables of a run; `known`: their biases start at what the loss can know from the counts alone."""
+    tables = make_tables(len(text.vocab), plan["dim"], seed)
+    if known:
+        kept = text.vocab.keep_probability(plan["subsample"]) if plan["subsample"] else 1
+        tables[2].assign(frequency_biases(name, text.vocab.counts * kept, plan["num_sampled"]))
+    return tables
+
+
+def train(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss=None, checks=1):
+    """Train until one limit is reached; returns rows (seconds, pairs, scores), `checks` of them, evenly spaced."""
+    tf.random.set_seed(seed)
+    tables = start(name, text, plan, seed, known)
+    loss = loss or make_loss(name, text.vocab.counts, plan["num_sampled"])
+    step, batches = adagrad_step(loss, tables, plan["rate"]), epochs(text, plan, seed)
+    step(*next(batches)).numpy()  # compiles
+    rows, done, busy = [], plan["batch"], 0.0
+    for check in range(1, checks + 1):
+        begin = time.perf_counter() - busy
+        while done * checks < pairs * check and busy * checks < seconds * check:
+            step(*next(batches)).numpy()
+            done, busy = done + plan["batch"], time.perf_counter() - begin
+        rows.append({"seconds": busy, "pairs": done, **quality(text.label, tables[0].numpy(), text.vocab.words)})
+    return rows
+
+
+# ---- The tables
+
+
+def memory():
+    """Rows {loss, vocabulary, peak_mb}: what three steps add to a process of their own that has its tables already."""
+    plans = [(name, size) for size in MEMORY_SIZES for name in ("full_softmax", "sgns")]
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        peaks = list(tqdm(pool.imap(peak_mb, plans), "memory", len(plans), file=sys.stdout, leave=False))
+    return [{"loss": name, "vocabulary": size, "peak_mb": mb} for (name, size), mb in zip(plans, peaks, strict=True)]
+
+
+def peak_mb(plan):
+    """How much the resident memory rises during the steps, looked at every half millisecond."""
+    name, size = plan
+    bound_step(name, 100)()  # the libraries and the compiler take their memory
+    step, done = bound_step(name, size), threading.Event()
+    seen = [psutil.Process().memory_info().rss]
+
+    def look():
+        while not done.wait(0.0005):
+            seen.append(psutil.Process().memory_info().rss)
+
+    watch = threading.Thread(target=look)
+    watch.start()
+    for _ in range(3):
+        step()
+    done.set()
+    watch.join()
+    return (max(seen) - seen[0]) / 1e6
+
+
+def machine():
+    """What the cost of a step is predicted from: GFLOP/s of a matrix product, GB/s of adding 1 to a large array."""
+    square, tall = tf.random.normal([1024, 1024]), tf.random.normal([256, 64_000])
+    flops = 2 * 1024**3 / median_seconds(lambda: tf.matmul(square, square))
+    moved = 2 * 4 * 256 * 64_000 / median_seconds(lambda: tall + 1.0)
+    return {"gflops": flops / 1e9, "gb_per_s": moved / 1e9}
+
+
+def median_seconds(work):
+    times = []
+    for _ in range(9):
+        begin = time.perf_counter()
+        work()[0, 0].numpy()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def cost(repeats=5):
+    """Rows {loss, num_sampled, vocabulary, ms}; the losses take turns, so that noise hits all alike."""
+    rows = []
+    for size in tqdm(SIZES, "cost", file=sys.stdout, leave=False):
+        steps = {(name, COST["num_sampled"]): bound_step(name, size) for name in LOSSES}
+        steps |= {("sampled_softmax", n): bound_step("sampled_softmax", size, n) for n in MANY_SAMPLES if n < size}
+        times = {key: [] for key in steps}
+        for key in [*steps] * (repeats + 1):
+            several = 1 if key[0] == "full_softmax" and size > 1000 else 10
+            begin = time.perf_counter()
+            for _ in range(several):
+                steps[key]()
+            times[key].append(1000 * (time.perf_counter() - begin) / several)
+        for (name, n), ms in times.items():
+            rows.append({"loss": name, "num_sampled": n, "vocabulary": size, "ms": statistics.median(ms[1:])})
+    return rows
+
+
+def bound_step(name, size, num_sampled=COST["num_sampled"]):
+    """A step of training on one batch of COST, with tables of `size` rows: a function without arguments."""
+    rng = np.random.default_rng(0)
+    pairs = [tf.constant(rng.integers(0, size, COST["batch"]), tf.int32) for _ in range(2)]
+    loss = make_loss(name, 10**9 // np.arange(1, size + 1), num_sampled, "log_uniform")
+    step = adagrad_step(loss, make_tables(size, COST["dim"], 0), 0.1)
+    return lambda: step(*pairs).numpy()
+
+
+def compare(text, plan, seeds, starts=("frequency",), **limits):
+    """Rows {corpus, vocabulary, loss, start, limit, seed, seconds, pairs, scores}: each loss trained up to `limits`."""
+    rows = []
+    for seed in tqdm(range(seeds), f"{text.label}, seeds", file=sys.stdout, leave=False):
+        for name in LOSSES:
+            for start in starts:
+                run = {"corpus": text.label, "vocabulary": len(text.vocab), "loss": name, "start": start}
+                run |= {"limit": "time" if "seconds" in limits else "pairs", "seed": seed}
+                found = train(name, text, plan, seed, known=start == "frequency", **limits)
+                rows += [{**run, **row} for row in found]
+    return rows
+
+
+def sweep(text, pairs):
+    """Rows {setting, value, seconds, pairs, scores} of SGNS, each with one setting of BASE changed."""
+    plans = [(setting, value) for setting, values in SWEEPS.items() for value in values]
+    rows = []
+    for setting, value in tqdm(plans, "settings", file=sys.stdout, leave=False):
+        (row,) = train("sgns", text, {**BASE, setting: value}, seed=0, pairs=pairs)
+        rows.append({"setting": setting, "value": value, **row})
+    return rows
+
+
+def precision(text, pairs):
+    """Rows {dtype, seconds, pairs, scores} of SGNS on "planted", with the matrix product in float32 and in halves."""
+    counts, num_sampled = text.vocab.counts, PLANTED["num_sampled"]
+    rows = []
+    for dtype in DTYPES:
+
+        def loss(tables, centers, contexts, dtype=dtype):
+            samples = draw_samples("unigram", counts, contexts, num_sampled)
+            return mixed_sgns(tables, centers, contexts, samples, dtype)
+
+        rows += [{"dtype": dtype.name, **row} for row in train("sgns", text, PLANTED, 0, pairs, loss=loss)]
+    return rows
+
+
+def print_rows(title, rows):
+    print(f"\n{title}")
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    print(" ".join(f"{column[:16]:>16}" for column in columns))
+    for row in rows:
+        values = [row.get(column, "") for column in columns]
+        texts = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
+        print(" ".join(f"{text:>16}" for text in texts))
+
+
+def write(path, results):
+    part = Path(f"{path}.part")
+    part.write_text(json.dumps(results, indent=1) + "\n")
+    part.replace(path)
+
+
+def main():
+    tf.get_logger().setLevel("ERROR")  # it takes the many steps that are compiled here for one compiled too often
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.losses", description="Cost and quality of the losses")
+    parser.add_argument("--corpus", default="docs", help="docs, text8 or a path (default: docs)")
+    parser.add_argument("--vocabulary", type=int, default=20_000, help="rows of its tables (default: 20000)")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=20.0, help="wall time of a run on the corpus (default: 20)")
+    parser.add_argument("--pairs", type=int, default=2_000_000, help="pairs of each run of the settings")
+    parser.add_argument("--json", metavar="OUT", help="write all tables to this file")
+    options = parser.parse_args()
+    try:
+        text, small = Text(options.corpus, options.vocabulary), Text(options.corpus, SMALL)
+        planted = Text("planted", 651)
+        if options.json and not os.access(Path(options.json).resolve().parent, os.W_OK):
+            raise OSError(f"{options.json} cannot be written")
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
+    settings = {
+        "corpus": text.label,
+        "words": len(text.ids), "vocabulary": len(text.vocab), "small_vocabulary": SMALL,
+        "seeds": options.seeds, "seconds": options.seconds, "pairs": options.pairs, "small_pairs": SAME_PAIRS,
+        "planted_seconds": options.seconds / 5, "planted_pairs": SAME_PAIRS,
+        "cost": COST, "base": BASE, "planted": PLANTED,
+    }
+    print("Settings:", json.dumps(settings))
+    results = {"settings": settings, "machine": machine(), "memory": memory(), "cost": cost()}
+    print_rows("Cost of a step", results["cost"])
+    print_rows("Memory of a step", results["memory"])
+    results["sweeps"] = sweep(text, options.pairs)
+    print_rows("One setting changed, SGNS", results["sweeps"])
+    results["precision"] = precision(planted, SAME_PAIRS)
+    print_rows("Precision, planted", results["precision"])
+    results["quality"] = [
+        *compare(planted, PLANTED, options.seeds, ("zero", "frequency"), pairs=settings["planted_pairs"]),
+        *compare(planted, PLANTED, options.seeds, seconds=settings["planted_seconds"], checks=4),
+        *compare(small, BASE, options.seeds, pairs=settings["small_pairs"]),
+        *compare(text, BASE, options.seeds, seconds=options.seconds, checks=4),
+    ]
+    print_rows("Quality", results["quality"])
+    if options.json:
+        write(options.json, results)
+
+
+if __name__ == "__main__":
+    main()

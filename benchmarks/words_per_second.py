@@ -1,0 +1,198 @@
+"""Speed and quality beside gensim: `python -m benchmarks.words_per_second [--corpus PATH] [--epochs 5] [--ranks 2]`.
+
+Trains the same text (words that come at least 5 times, 128 dimensions, window 5, 5 negatives, subsampling 1e-4) with
+- blocks: `helpers.blocks` on 1 rank and on --ranks ranks, one thread each;
+- gensim: its Word2Vec with --ranks worker threads;
+- canonical: the usual Horovod loop, NCE on batches of 128 with 64 samples and sparse gradients. It is far too slow for
+  whole epochs: CANONICAL_STEPS steps are timed, its seconds are extrapolated, and it has no scores.
+
+words_per_s are words of the text, also those that subsampling drops. Only training is timed, not the vocabulary, the
+start of the ranks or the compilation. gensim does not count its pairs: it is given those of blocks on 1 rank, which
+draws windows and subsamples in the same way. Speeds are medians and scores means over --repeats seeds.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks.batching import positive
+from helpers.corpus import load_corpus
+from helpers.embeddings import scores, to_keyed_vectors
+from helpers.onengine import limit_threads
+from helpers.ranks import RankFailure, connect, report
+from helpers.skipgram import pair_batches, shard
+from helpers.vocab import Vocab
+
+DIM, WINDOW, NEGATIVES, THRESHOLD, MIN_COUNT = 128, 5, 5, 1e-4, 5
+BATCH, SAMPLES, CANONICAL_STEPS = 128, 64, 150
+SENTENCE = 1_000  # words at a time that gensim is given
+SCORES = ("wordsim353", "simlex999", "analogy")
+
+
+def train_on_rank(shards, vocab, epochs, seed):
+    """On a rank: (vectors, or None on all but rank 0, seconds, pairs)."""
+    import horovod.tensorflow as hvd
+
+    from helpers.blocks import train_blocks
+
+    ticks = []
+
+    def tick(step, steps, loss, pairs_per_s):
+        ticks.append((time.perf_counter(), pairs_per_s))
+        if hvd.rank() == 0:
+            report(step, steps, loss, pairs_per_s)
+
+    vectors = train_blocks(
+        shards[hvd.rank()], vocab, dim=DIM, window=WINDOW, negatives=NEGATIVES, epochs=epochs, threshold=THRESHOLD,
+        seed=seed, report=tick, hvd=hvd if hvd.size() > 1 else None,
+    )
+    seconds = ticks[-1][0] - ticks[0][0]
+    return vectors if hvd.rank() == 0 else None, seconds, ticks[-1][1] * seconds
+
+
+def canonical_on_rank(shards, vocab, seed):
+    """On a rank: the seconds that one step takes."""
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+
+    from helpers.model import make_tables
+    from helpers.train import make_step
+
+    tables = make_tables(len(vocab), DIM, seed)
+    hvd.broadcast_variables(tables, 0)
+    step = make_step(tables, hvd.DistributedGradientTape, SAMPLES)
+    part = shards[hvd.rank()]
+    batches = pair_batches(part[part > 0], BATCH, WINDOW, np.random.default_rng(seed))
+    for number in range(CANONICAL_STEPS + 10):
+        if number == 10:
+            begin = time.perf_counter()
+        step(*map(tf.constant, next(batches)), 0.025)
+    return (time.perf_counter() - begin) / CANONICAL_STEPS
+
+
+def run_blocks(n, ids, vocab, options, seed):
+    with connect(n, attach=False) as ranks:
+        ranks.run(limit_threads, 1)
+        shards = [shard(ids, rank, n) for rank in range(n)]
+        results = ranks.run(train_on_rank, shards, vocab, options.epochs, seed, progress=True)
+    vectors, seconds, pairs = zip(*results, strict=True)
+    return {"seconds": max(seconds), "pairs": sum(pairs), **quality(vectors[0], vocab)}
+
+
+def run_canonical(n, ids, vocab, pairs, seed):
+    with connect(n, attach=False) as ranks:
+        ranks.run(limit_threads, 1)
+        step = max(ranks.run(canonical_on_rank, [shard(ids, rank, n) for rank in range(n)], vocab, seed))
+    return {"seconds": pairs / (n * BATCH) * step, "pairs": pairs, **dict.fromkeys(SCORES)}
+
+
+def run_gensim(n, words, vocab, options, pairs, seed):
+    from gensim.models import Word2Vec
+
+    model = Word2Vec(
+        vector_size=DIM, window=WINDOW, min_count=MIN_COUNT, sg=1, negative=NEGATIVES, sample=THRESHOLD, workers=n,
+        seed=seed,
+    )
+    sentences = [words[i : i + SENTENCE] for i in range(0, len(words), SENTENCE)]
+    model.build_vocab(sentences)
+    begin = time.perf_counter()
+    model.train(sentences, total_examples=len(sentences), epochs=options.epochs)
+    seconds = time.perf_counter() - begin
+    vectors = np.stack([np.ones(DIM, np.float32), *(model.wv[word] for word in vocab.words[1:])])
+    return {"seconds": seconds, "pairs": pairs, **quality(vectors, vocab)}
+
+
+def quality(vectors, vocab):
+    found = scores(to_keyed_vectors(vectors[1:], vocab.words[1:]))
+    return {name: found[name] for name in SCORES}
+
+
+def frequent(words):
+    """The vocabulary of the words that come at least MIN_COUNT times. ValueError when there are none."""
+    counts = Counter(words)
+    size = sum(count >= MIN_COUNT for word, count in counts.items() if word != "UNK")
+    if not size:
+        raise ValueError(f"no word of the corpus comes {MIN_COUNT} times: its {len(words):,} words are too few")
+    return Vocab.from_counts(counts, size + 1)
+
+
+def measure(words, vocab, options):
+    """All rows of the table: list of dict; the systems take turns, so that a busy minute hits all of them."""
+    ids, runs = vocab.encode(words), {}
+    systems = [("blocks", 1), ("blocks", options.ranks), ("gensim", options.ranks), ("canonical", options.ranks)]
+    for seed in range(options.seed, options.seed + options.repeats):
+        for system, n in tqdm(dict.fromkeys(systems), f"seed {seed}", file=sys.stdout, leave=False):
+            if system == "blocks":
+                run = run_blocks(n, ids, vocab, options, seed)
+            else:
+                pairs = runs["blocks", 1][-1]["pairs"]
+                run = (
+                    run_gensim(n, words, vocab, options, pairs, seed)
+                    if system == "gensim"
+                    else run_canonical(n, ids, vocab, pairs, seed)
+                )
+            runs.setdefault((system, n), []).append(run)
+    return [row(system, n, found, len(words), options) for (system, n), found in runs.items()]
+
+
+def row(system, n, runs, n_words, options):
+    """One row: medians of seconds and speeds, means of scores."""
+    speeds = {
+        "words_per_s": statistics.median(options.epochs * n_words / run["seconds"] for run in runs),
+        "pairs_per_s": statistics.median(run["pairs"] / run["seconds"] for run in runs),
+        "seconds": statistics.median(run["seconds"] for run in runs),
+    }
+    known = {name: [run[name] for run in runs if run[name] is not None] for name in SCORES}
+    means = {name: statistics.mean(values) if values else None for name, values in known.items()}
+    return {
+        "system": system, "ranks": n, **speeds, **means, "epochs": options.epochs, "seed": options.seed,
+        "repeats": len(runs), "extrapolated": system == "canonical",
+    }
+
+
+def print_table(rows):
+    gensim = next(row["words_per_s"] for row in rows if row["system"] == "gensim")
+    print(f"{'system':<11}{'ranks':>6}{'words/s':>12}{'x gensim':>10}{'pairs/s':>13}{'seconds':>10}", end="")
+    print(f"{'WordSim':>9}{'SimLex':>8}{'analogy':>9}")
+    for row in rows:
+        ratio = row["words_per_s"] / gensim
+        print(f"{row['system']:<11}{row['ranks']:>6}{row['words_per_s']:>12,.0f}{ratio:>10.2f}", end="")
+        print(f"{row['pairs_per_s']:>13,.0f}{row['seconds']:>10,.1f}{'*' if row['extrapolated'] else ' '}", end="")
+        print("".join(f"{'-' if row[name] is None else format(row[name], '.3f'):>8}" for name in SCORES))
+    print(f"* extrapolated from {CANONICAL_STEPS} steps. gensim: threads for ranks, pairs as blocks on 1 rank.")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.words_per_second", description="Speed and quality of word2vec beside gensim."
+    )
+    parser.add_argument("--corpus", default="docs", help="docs, text8, planted or a path (default: docs)")
+    parser.add_argument("--epochs", type=positive, default=5)
+    parser.add_argument("--ranks", type=positive, default=2, help="ranks, and gensim's threads (default: 2)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--repeats", type=positive, default=3, help="so many seeds from --seed on (default: 3)")
+    parser.add_argument("--json", metavar="OUT", help="write the rows to this file")
+    options = parser.parse_args()
+    try:
+        corpus = load_corpus(options.corpus)
+        vocab = frequent(corpus.words)
+        if options.json:
+            open(options.json, "a").close()  # a path that cannot be written shows now, not after the work
+        print(f"Corpus {corpus.name}: {len(corpus.words):,} words, {len(vocab) - 1:,} of them different and frequent.")
+        rows = measure(corpus.words, vocab, options)
+    except (OSError, ValueError, RankFailure) as error:
+        sys.exit(str(error))
+    print_table(rows)
+    if options.json:
+        with open(options.json, "w") as out:
+            json.dump([{**row, "corpus": corpus.name} for row in rows], out, indent=1)
+
+
+if __name__ == "__main__":
+    main()

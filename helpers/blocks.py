@@ -1,0 +1,219 @@
+"""word2vec on blocks of tokens, in matrix products, on one process or on Horovod ranks: the trainer of notebook 06.
+
+A block is TOKENS consecutive center words. Their rows are gathered once, and so are the rows of the words around them
+and of RANDOM random words, which the block shares; one product of two matrices then gives the logit of every pair.
+The idea is from Ji et al., "Parallelizing Word2Vec in Shared and Distributed Memory", 2016.
+"""
+
+import time
+from functools import partial
+
+import numpy as np
+import tensorflow as tf
+
+from helpers.skipgram import draw_reach, subsample
+
+TOKENS, BLOCKS, RANDOM = 32, 16, 32  # center words of a block, blocks of a step, random words of a block
+INTERVAL = 50_000  # words that a rank trains between two exchanges
+HOT = 500  # so many rows are exchanged each time, rarer words more seldom
+NOISE_SIZE = 1 << 20
+LARGEST_LOGIT = 6.0
+
+
+def train_blocks(
+    ids, vocab, *, dim=128, window=5, negatives=5, epochs=5, lr=0.04, threshold=1e-4, seed=0, report=None, hvd=None
+):
+    """Skip-gram with negative sampling: trains on a text and returns the vectors of its words, np.float32 [V, dim].
+
+    ids: the text, int [n], as `vocab.encode` gives it. UNK (id 0) is left out, as word2vec leaves out rare words; its
+    row keeps its random start. negatives: weight of the random words. lr: falls linearly to 0. threshold: see
+    `Vocab.keep_probability`. report(step, steps, loss, pairs_per_s): called at the start and after each interval,
+    with the mean loss of a pair and its negatives, in nats, and the pairs of this rank.
+    hvd: on ranks, the module horovod.tensorflow; then `ids` is the shard of this rank, of any length, also 0. All
+    ranks end with the same vectors.
+    ValueError for ids outside the vocabulary, a text without known words, and settings that are not above 0.
+    """
+    check_settings(dim=dim, window=window, negatives=negatives, epochs=epochs, lr=lr)
+    text, noise, keep = known_words(ids, vocab), noise_table(vocab), vocab.keep_probability(threshold)
+    tables = make_tables(len(vocab), dim, np.random.default_rng(seed))
+    common = [tf.Variable(table) for table in tables] if hvd else tables
+    highest = highest_rates(vocab, keep, window, negatives)
+    train = make_train(tables, common, highest, window, negatives, partial(combine, hvd=hvd) if hvd else None)
+    rng = np.random.default_rng([seed, hvd.rank() if hvd else 0])
+    intervals = count_intervals(len(text), hvd)
+    steps, pairs, loss = epochs * intervals, 0, np.nan
+    rest = cut_blocks(np.zeros(2 * window, np.int32), 0, 1, window, noise, rng)  # a step without pairs
+    train(*rest, 0.0, 0.0, [0])  # compiles
+    begin = time.perf_counter()
+    for step in range(steps):
+        if report:
+            report(step, steps, loss, pairs / (time.perf_counter() - begin))
+        if step % intervals == 0:
+            kept = np.pad(subsample(text, keep, rng), window)
+        words, reach = cut_blocks(kept, step % intervals, intervals, window, noise, rng)
+        loss = float(train(words, reach, lr * (1 - step / steps), lr / steps, due_rows(step, len(vocab))))
+        pairs += 2 * int(reach.sum())
+    for rows in np.array_split(np.arange(len(vocab)), len(vocab) // 10_000 + 1) if hvd else []:
+        train(*rest, 0.0, 0.0, rows)
+    if report:
+        report(steps, steps, loss, pairs / (time.perf_counter() - begin))
+    return common[0].numpy()
+
+
+def make_train(tables, common, highest, window, negatives, combine=None):
+    """Compile train(words, reach, lr, fall, due) -> loss, for `words` and `reach` from `cut_blocks`.
+
+    lr falls by `fall` from the first step to the last, and for a row is at most its `highest`. loss: of the first
+    step, before it. With `combine`, the changes that this rank has made to the rows `due`, int32, travel while it
+    trains on. `tables` is what it trains; `common`, equal on all ranks, is the start plus all that has travelled.
+    """
+    inside, around = np.arange(TOKENS)[:, np.newaxis], np.arange(-window, TOKENS + window)
+    distance = np.where(inside == around, TOKENS + window, abs(inside - around))  # a word is no pair with itself
+
+    def gather(words, reach):
+        near = words[:, np.newaxis, : TOKENS + 2 * window]
+        legal = tf.cast((distance <= reach[:, :, np.newaxis]) & (near > 0), tf.float32)
+        share = tf.reduce_sum(legal, 2, keepdims=True) * (negatives / RANDOM)
+        weights = tf.concat([legal, -tf.repeat(share, RANDOM, 2)], 2)
+        centers = words[:, window : window + TOKENS]
+        return centers, tf.gather(tables[0], centers), tf.gather(tables[1], words), weights
+
+    scalar, three = tf.TensorSpec([]), tf.TensorSpec([None] * 3, tf.int32)
+
+    @tf.function(input_signature=[three, three, scalar, scalar, tf.TensorSpec([None], tf.int32)])
+    def train(words, reach, lr, fall, due):
+        if combine:
+            mine = tf.stack([tf.gather(tables[i], due) - tf.gather(common[i], due) for i in range(2)])
+            everyone = combine(mine)
+        loss = mean_loss(*gather(words[0], reach[0])[1:])
+        steps = tf.shape(words)[0]
+        for step in tf.range(steps):
+            centers, *rows = gather(words[step], reach[step])
+            rate = lr - fall * tf.cast(step / steps, tf.float32)
+            rates = [tf.minimum(rate, tf.gather(highest[i], ids)) for i, ids in enumerate((centers, words[step]))]
+            change = changes(*rows, *rates)
+            tables[0].scatter_add(tf.IndexedSlices(change[0], centers))
+            tables[1].scatter_add(tf.IndexedSlices(change[1], words[step]))
+        if combine:
+            for i in range(2):
+                common[i].scatter_add(tf.IndexedSlices(everyone[i], due))
+                tables[i].scatter_add(tf.IndexedSlices(everyone[i] - mine[i], due))
+        return loss
+
+    return train
+
+
+def changes(centers, contexts, weights, center_rates, context_rates):
+    """What one step of gradient descent adds to the rows: two float32, shaped like `centers` and `contexts`.
+
+    centers: the rows of the words inside, float32 [blocks, TOKENS, dim]. contexts: those of the words inside and
+    around and of the random words, [blocks, others, dim]. weights: float32 [blocks, TOKENS, others], 1 for a pair,
+    below 0 for a random word, 0 for what is left out. A logit beyond +-6 changes nothing, as in gensim: without
+    that, repetitive text makes rows grow without end. *_rates: the learning rate of each row, float32 [blocks, ...].
+    """
+    logits = tf.matmul(centers, contexts, transpose_b=True)
+    error = weights * tf.sigmoid(-tf.sign(weights) * logits)
+    error = tf.where(abs(logits) < LARGEST_LOGIT, error, 0.0)
+    return (
+        tf.matmul(center_rates[:, :, tf.newaxis] * error, contexts),
+        tf.matmul(context_rates[:, tf.newaxis, :] * error, centers, transpose_a=True),
+    )
+
+
+def mean_loss(centers, contexts, weights):
+    """The loss of a pair with its negatives, the mean over the pairs, in nats: a float32 scalar; see `changes`."""
+    logits = tf.matmul(centers, contexts, transpose_b=True)
+    losses = abs(weights) * tf.nn.softplus(-tf.sign(weights) * logits)
+    return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(tf.maximum(weights, 0.0)))
+
+
+def combine(mine, hvd):
+    """The changes of all ranks to the same rows, as one: float32 [2, rows, dim], like `mine`, and equal on all ranks.
+
+    Changes in different directions are added. Ranks that went the same way have made the same progress, so there the
+    sum would overshoot, and their mean is taken: the idea of Adasum (Maleki et al., 2021), here for each row. For
+    that one column more travels: the sum of squares is that of the sum when the changes are at right angles.
+    """
+    both = hvd.allreduce(tf.concat([mine, tf.reduce_sum(mine**2, 2, keepdims=True)], 2), op=hvd.Sum, name="changes")
+    total, squares = both[:, :, :-1], both[:, :, -1:]
+    return total * tf.minimum(1.0, tf.math.divide_no_nan(squares, tf.reduce_sum(total**2, 2, keepdims=True)))
+
+
+def highest_rates(vocab, keep, window, negatives):
+    """The highest learning rate of each row, as center and as context: two float32 [V].
+
+    A step adds up what all its pairs want of a row. For a row in many pairs that sum overshoots, the more the higher
+    the rate; so the rates of all its pairs in a step, as many as are to be expected, may come to 1 together.
+    """
+    share = vocab.counts * keep
+    share[0] = 0
+    share, noise = share / share.sum(), vocab.noise()
+    pairs = BLOCKS * TOKENS * (window + 1)
+    hits = pairs * (1 + negatives) * share, pairs * (share + negatives * noise)
+    return [tf.constant(1 / np.maximum(row, 1e-9), tf.float32) for row in hits]
+
+
+def due_rows(step, size):
+    """The rows to exchange in an interval: int32. The first HOT each time, the next HOT every second time, and so on.
+
+    By Zipf's law a word is as rare as its id is large: so each row changes about equally often between two exchanges.
+    """
+    rows = np.arange(size, dtype=np.int32)
+    period = 2 ** np.ceil(np.log2(np.maximum(rows + 1, HOT) / HOT)).astype(np.int32)
+    return rows[(rows - step) % period == 0]
+
+
+def count_intervals(n, hvd):
+    """How many intervals an epoch of n words has: on every rank as many as the longest shard needs, at least 1."""
+    intervals = -(-n // INTERVAL)
+    if hvd:
+        intervals = int(hvd.allreduce(tf.constant(intervals), op=hvd.Max))
+    if not intervals:
+        raise ValueError("the text has no word of the vocabulary: there is nothing to train on")
+    return intervals
+
+
+def cut_blocks(text, part, parts, window, noise, rng):
+    """One of `parts` equal parts of a text as blocks, with their random draws: (words, reach), both int32.
+
+    text: int32 [window + n + window], padded with id 0. words: [steps, BLOCKS, window + TOKENS + window + RANDOM].
+    reach: [steps, BLOCKS, TOKENS], how far each center looks, 1..window, and 0 beyond the end of the part.
+    The blocks of one step come from places far apart, so that few words are in it twice.
+    """
+    n = len(text) - 2 * window
+    start, stop = n * part // parts, n * (part + 1) // parts
+    steps = max(1, -(-(stop - start) // (BLOCKS * TOKENS)))
+    size = steps * BLOCKS * TOKENS
+    near = np.pad(text[start : stop + 2 * window], (0, size - (stop - start)))
+    near = np.lib.stride_tricks.sliding_window_view(near, TOKENS + 2 * window)[::TOKENS]
+    random = noise[rng.integers(NOISE_SIZE, size=(len(near), RANDOM))]
+    reach = draw_reach(size, window, rng)
+    reach[stop - start :] = 0
+    both = np.concatenate([near, random], axis=1), reach
+    return tuple(array.reshape(BLOCKS, steps, -1).swapaxes(0, 1) for array in both)
+
+
+def make_tables(vocab_size, dim, rng):
+    """The rows of words as centers, uniform in +-0.5 / dim, and as contexts, 0: two float32 variables [V, dim]."""
+    start = (rng.random((vocab_size, dim), np.float32) - 0.5) / dim
+    return tf.Variable(start), tf.Variable(tf.zeros([vocab_size, dim]))
+
+
+def noise_table(vocab):
+    """NOISE_SIZE ids, np.int32: each word but UNK as often as its count ** 0.75 asks for."""
+    edges = np.cumsum(vocab.noise()[1:])
+    return 1 + np.searchsorted(edges, (np.arange(NOISE_SIZE) + 0.5) / NOISE_SIZE * edges[-1]).astype(np.int32)
+
+
+def known_words(ids, vocab):
+    """The ids that are not UNK: np.int32 [m], m <= n."""
+    ids = np.asarray(ids, np.int32)
+    if ids.size and not 0 <= ids.min() <= ids.max() < len(vocab):
+        raise ValueError(f"ids from {ids.min()} to {ids.max()}: those of this vocabulary are 0 to {len(vocab) - 1:,}")
+    return ids[ids > 0]
+
+
+def check_settings(**settings):
+    for name, value in settings.items():
+        if not value > 0:
+            raise ValueError(f"{name}={value}, but it must be above 0")

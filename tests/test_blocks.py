@@ -1,0 +1,276 @@
+"""helpers.blocks against plain loops over pairs, and on real ranks against itself on one process."""
+
+import sys
+from functools import partial
+
+import cloudpickle
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from helpers import blocks
+from helpers.corpus import load_corpus, planted_twin
+from helpers.ranks import connect
+from helpers.skipgram import pairs_within, shard
+from helpers.vocab import Vocab
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
+
+V, DIM, WINDOW, NEGATIVES, LR = 30, 6, 3, 5, 0.1
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def random_tables(seed, scale=0.5):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(0, scale, (V, DIM)).astype(np.float32) for _ in range(2)]
+
+
+def highest():
+    """Bounds that some rows reach and others do not."""
+    return tf.constant(np.linspace(0.02, 0.2, 2 * V).reshape(V, 2).T, tf.float32)
+
+
+def blocks_of(n, seed):
+    """A text of n random words, cut as one part: (text, words, reach)."""
+    rng = np.random.default_rng(seed)
+    text = rng.integers(1, V, n).astype(np.int32)
+    noise = rng.integers(1, V, blocks.NOISE_SIZE).astype(np.int32)
+    return text, *blocks.cut_blocks(np.pad(text, WINDOW), 0, 1, WINDOW, noise, rng)
+
+
+def in_text_order(array):
+    return array.swapaxes(0, 1).reshape(-1, array.shape[-1])
+
+
+def variables(arrays):
+    return [tf.Variable(array) for array in arrays]
+
+
+def trained(start, words, reach, lr=LR):
+    tables = variables(start)
+    loss = blocks.make_train(tables, tables, highest(), WINDOW, NEGATIVES)(words, reach, lr, 0.0, [0])
+    return [table.numpy() for table in tables], float(loss)
+
+
+def looped(start, text, words, reach):
+    """One step, pair by pair, from the definition of skip-gram with negative sampling: (tables, pairs)."""
+    before = [table.astype(np.float64) for table in start]
+    after = [table.copy() for table in before]
+    reach = in_text_order(reach).ravel()[: len(text)]
+    random = in_text_order(words)[:, blocks.TOKENS + 2 * WINDOW :]
+    rates = np.minimum(LR, highest())
+
+    def learn(center, context, label, weight):
+        error = weight * (label - sigmoid(before[0][center] @ before[1][context]))
+        after[0][center] += rates[0][center] * error * before[1][context]
+        after[1][context] += rates[1][context] * error * before[0][center]
+
+    places = np.stack(pairs_within(np.arange(len(text)), reach), axis=1)
+    for i, j in places:
+        learn(text[i], text[j], 1, 1)
+        for word in random[i // blocks.TOKENS]:
+            learn(text[i], word, 0, NEGATIVES / blocks.RANDOM)
+    return after, len(places)
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 200, 16 * 32])
+def test_a_step_is_the_sum_over_all_pairs_of_the_text(n):
+    text, words, reach = blocks_of(n, seed=n)
+    assert len(words) == 1
+    start = random_tables(0)
+    expected, _ = looped(start, text, words, reach)
+    found, _ = trained(start, words, reach)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    if n > 1:
+        assert not np.allclose(found[0], start[0], atol=1e-3)
+
+
+def test_parts_and_blocks_lose_no_pair_and_make_none():
+    n, parts = 2_000, 3
+    rng = np.random.default_rng(0)
+    text = np.arange(1, n + 1, dtype=np.int32)  # the word is the place
+    cut = [blocks.cut_blocks(np.pad(text, WINDOW), i, parts, WINDOW, np.ones(blocks.NOISE_SIZE, int), rng)
+           for i in range(parts)]
+    centers = [in_text_order(words)[:, WINDOW : WINDOW + blocks.TOKENS].ravel() for words, _ in cut]
+    reach = [in_text_order(reach).ravel() for _, reach in cut]
+    real = [r > 0 for r in reach]
+    assert np.concatenate([c[k] for c, k in zip(centers, real, strict=True)]).tolist() == text.tolist()
+    assert set(np.concatenate([r[k] for r, k in zip(reach, real, strict=True)]).tolist()) == set(range(1, WINDOW + 1))
+    for words, _ in cut:
+        near = in_text_order(words)[:, : blocks.TOKENS + 2 * WINDOW]
+        steps = np.diff(near, axis=1)
+        assert ((steps == 1) | (near[:, 1:] == 0) | (near[:, :-1] == 0)).all()  # neighbours are neighbours
+
+
+def test_padding_and_the_unknown_word_are_never_touched():
+    _, words, reach = blocks_of(40, seed=3)
+    start = random_tables(1)
+    found, loss = trained(start, words, reach)
+    assert (found[0][0] == start[0][0]).all() and (found[1][0] == start[1][0]).all()
+    silent, none = trained(start, words, 0 * reach)
+    assert all((one == other).all() for one, other in zip(silent, start, strict=True))
+    assert loss > 0 and none == 0
+
+
+def test_changes_are_the_gradient_of_the_loss():
+    rng = np.random.default_rng(4)
+    weights = tf.constant(rng.choice([0.0, 1.0, -0.3], (2, 7, 9)), tf.float32)
+    rows = [tf.Variable(rng.normal(0, 0.5, (2, n, DIM)), dtype=tf.float32) for n in (7, 9)]
+    with tf.GradientTape() as tape:
+        loss = blocks.mean_loss(*rows, weights) * tf.reduce_sum(tf.maximum(weights, 0.0))
+    found = blocks.changes(*rows, weights, tf.fill([2, 7], LR), tf.fill([2, 9], LR))
+    for change, slope in zip(found, tape.gradient(loss, rows), strict=True):
+        np.testing.assert_allclose(change, -LR * slope, atol=1e-6)
+
+
+def test_a_logit_out_of_bounds_changes_nothing():
+    far, near = (tf.fill([1, 1, 4], value) for value in (1.3, 1.2))  # logits 6.76 and 5.76
+    one, rate = tf.ones([1, 1, 1]), tf.fill([1, 1], LR)
+    assert not np.any(blocks.changes(far, far, -one, rate, rate))
+    assert np.all(blocks.changes(near, near, -one, rate, rate) != 0)
+
+
+def test_every_row_is_due_once_in_its_period():
+    size = 5 * blocks.HOT
+    due = np.array([np.bincount(blocks.due_rows(step, size), minlength=size) for step in range(64)])
+    times = due.sum(axis=0)
+    borders = [0, blocks.HOT, 2 * blocks.HOT, 4 * blocks.HOT, size]
+    assert [set(times[a:b]) for a, b in zip(borders, borders[1:], strict=False)] == [{64}, {32}, {16}, {8}]
+    assert np.ptp(due.sum(axis=1)) <= len(borders)  # each exchange is about equally large
+
+
+def test_noise_is_the_distribution_of_word2vec_without_unk():
+    vocab = Vocab(["UNK", "a", "b", "c"], [1000, 81, 16, 1])
+    share = np.bincount(blocks.noise_table(vocab), minlength=4) / blocks.NOISE_SIZE
+    np.testing.assert_allclose(share, np.array([0, 27, 8, 1]) / 36, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def planted():
+    words = load_corpus("planted", n_words=200_000).words
+    vocab = Vocab.build(words, size=len(set(words)) + 1)
+    return vocab.encode(words), vocab
+
+
+def twins(vectors, vocab):
+    """The share of the planted words whose nearest neighbour is their twin."""
+    content = [i for i, word in enumerate(vocab.words) if word[0] == "t"]
+    unit = vectors[content] / np.linalg.norm(vectors[content], axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    np.fill_diagonal(cosines, -1)
+    names = [vocab.words[i] for i in content]
+    return np.mean([names[j] == planted_twin(name) for name, j in zip(names, cosines.argmax(axis=1), strict=True)])
+
+
+SETTINGS = {"dim": 32, "epochs": 10, "lr": 0.05, "threshold": 1e-2}
+
+
+def test_training_finds_the_twins_reports_and_repeats(planted):
+    seen = []
+    vectors = blocks.train_blocks(*planted, **SETTINGS, report=lambda *row: seen.append(row))
+    assert vectors.shape == (len(planted[1]), 32) and vectors.dtype == np.float32
+    assert twins(vectors, planted[1]) > 0.8
+    intervals = 10 * 200_000 // blocks.INTERVAL
+    assert [row[:2] for row in seen] == [(step, intervals) for step in range(intervals + 1)]
+    assert seen[1][2] == pytest.approx(6 * np.log(2), abs=0.01)  # 6 questions for each pair, all rows still 0
+    assert seen[-1][2] < 2.5 and seen[-1][3] > 0
+    assert (blocks.train_blocks(*planted, **SETTINGS) == vectors).all()
+    assert (blocks.train_blocks(*planted, **SETTINGS, seed=1) != vectors).any()
+
+
+def test_bad_arguments(planted):
+    ids, vocab = planted
+    with pytest.raises(ValueError, match="lr=0, but it must be above 0"):
+        blocks.train_blocks(ids, vocab, lr=0)
+    with pytest.raises(ValueError, match=f"ids from 0 to {len(vocab)}"):
+        blocks.train_blocks(np.append(ids, [0, len(vocab)]), vocab)
+    with pytest.raises(ValueError, match="the text has no word of the vocabulary"):
+        blocks.train_blocks(np.zeros(9, np.int32), vocab)
+
+
+# ---- On ranks: real engines, real Horovod
+
+
+def steps_on_ranks(start, parts, steps):
+    """Train this rank's part, one step at a time, and exchange all rows after each: the tables after each exchange."""
+    import horovod.tensorflow as hvd
+
+    words, reach = parts[hvd.rank()]
+    tables, common = variables(start), variables(start)
+    train = blocks.make_train(tables, common, highest(), WINDOW, NEGATIVES, partial(hvd.allreduce, op=hvd.Sum))
+    found = []
+    for step in range(steps):
+        train(words[step : step + 1], reach[step : step + 1], LR / 50, 0.0, [])
+        train(words[:1], 0 * reach[:1], LR, 0.0, np.arange(V))
+        found.append([[table.numpy() for table in both] for both in (tables, common)])
+    return found
+
+
+def train_shards(ids, vocab, lengths):
+    """Train a shard of so many words on each rank; also the exchange every 10,000 words."""
+    import horovod.tensorflow as hvd
+
+    blocks.INTERVAL, blocks.HOT = 10_000, 100
+    borders = np.cumsum([0, *lengths])
+    return blocks.train_blocks(ids[borders[hvd.rank()] : borders[hvd.rank() + 1]], vocab, **SETTINGS, hvd=hvd)
+
+
+@pytest.fixture(scope="module")
+def ranks():
+    with connect(2) as ranks:
+        yield ranks
+
+
+def test_exchange_after_every_step_is_the_serial_run(ranks):
+    """Serial: the same blocks in steps twice as large. Sums are taken in another order, so up to 1e-5."""
+    texts = [blocks_of(3 * blocks.BLOCKS * blocks.TOKENS, seed) for seed in (7, 8)]
+    parts, start, steps = [text[1:] for text in texts], random_tables(2, 0.1), 3
+    on_ranks = ranks.run(steps_on_ranks, start, parts, steps)
+    serial = start
+    for step in range(steps):
+        together = [np.concatenate([part[i][step : step + 1] for part in parts], axis=1) for i in range(2)]
+        serial, _ = trained(serial, *together, LR / 50)
+        for tables, common in (found[step] for found in on_ranks):
+            for i in range(2):
+                assert abs(serial[i] - start[i]).max() > 0.01
+                np.testing.assert_allclose(tables[i], serial[i], atol=1e-5)
+                np.testing.assert_allclose(common[i], serial[i], atol=1e-5)
+                assert (common[i] == on_ranks[0][step][1][i]).all()
+
+
+def combined(changes):
+    import horovod.tensorflow as hvd
+
+    return blocks.combine(tf.constant(changes[hvd.rank()]), hvd).numpy()
+
+
+def test_equal_changes_are_averaged_and_orthogonal_ones_added(ranks):
+    first = np.array([[[3, 0], [2, 1], [1, 0], [0, 0], [1, 1]]] * 2, np.float32)
+    second = np.array([[[0, 4], [2, 1], [-1, 1], [0, 0], [0, 0]]] * 2, np.float32)
+    expected = [[3, 4], [2, 1], [0, 1], [0, 0], [1, 1]]  # added, averaged, added, nothing, added
+    for found in ranks.run(combined, [first, second]):
+        np.testing.assert_allclose(found, [expected] * 2, atol=1e-6)
+
+
+def test_replicas_end_equal_and_as_good_as_one_rank(ranks, planted):
+    half = len(planted[0]) // 2
+    first, second = ranks.run(train_shards, *planted, [half, half])
+    assert (first == second).all()
+    assert twins(first, planted[1]) > 0.8
+
+
+@pytest.mark.parametrize("lengths", [(30_000, 7_001), (30_000, 0), (0, 3)], ids=["shorter", "empty", "tiny"])
+def test_shards_of_any_length_end_without_a_hang(ranks, planted, lengths):
+    first, second = ranks.run(train_shards, *planted, lengths)
+    assert (first == second).all() and np.isfinite(first).all()
+
+
+def test_shards_without_words_on_all_ranks_are_an_error(ranks, planted):
+    with pytest.raises(Exception, match="the text has no word of the vocabulary"):
+        ranks.run(train_shards, *planted, (0, 0))
+    assert shard(planted[0], 0, 2).size  # and the ranks live on
+    assert len(ranks.run(train_shards, *planted, (3_000, 3_000))) == 2
