@@ -31,6 +31,7 @@ test: setup ## lint, the tests, and every notebook against its saved outputs
 
 bench: setup ## the benchmarks
 	@$(RUN) -m benchmarks.batching
+	@$(RUN) -m benchmarks.words_per_second
 
 clean: ## remove build/, .venv and all caches
 	rm -rf build .venv .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -1,0 +1,150 @@
+"""The ladder with its quality: `python -m benchmarks.ladder [--corpus docs] [--epochs 1] [--rungs A B] [--json OUT]`.
+
+Each rung of notebook 06 trains on one rank and on two, for as many pairs as `--epochs` epochs have; the two ranks also
+run for a moment without a word to each other, which shows what their exchange costs. gensim with two workers beside.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from gensim.models import Word2Vec
+
+from helpers.climb import DIM, RUNGS, WINDOW, climb, fit, pairs_of, planned, predicted, read, time_collectives
+from helpers.embeddings import neighbours, scores, to_keyed_vectors
+from helpers.ranks import connect, report
+
+EXPECTED = """
+    rows columns, first last, left right, width height, minimum maximum, true false, upper lower, row column,
+    input output, start end, before after, x y, high low, largest smallest, positive negative, read write,
+    float integer, mean variance
+"""
+COLUMNS = ("pairs_per_s", "bytes_per_pair", "formula", "share", "predicted", "loss", "found", "wordsim353", "simlex999")
+
+
+def run(name, text, alone, options):
+    """On a rank: train on one rung; None on the ranks that are not wanted."""
+    import horovod.tensorflow as hvd
+
+    if alone and hvd.rank():
+        return None
+    found = climb(RUNGS[name], *read(*text), None if alone else hvd, report=report, **options)
+    return found if alone or not hvd.rank() else {**found, "vectors": None}
+
+
+def collectives():
+    import horovod.tensorflow as hvd
+
+    return time_collectives(hvd)
+
+
+def quality(vectors, vocab):
+    """The scores of helpers.embeddings, and the share of EXPECTED pairs among the 10 nearest words."""
+    if not np.isfinite(vectors).all():
+        return {"found": 0.0, "wordsim353": None, "simlex999": None, "analogy": None}
+    keyed = to_keyed_vectors(vectors, vocab.words)
+    pairs = [pair.split() for pair in EXPECTED.split(",")]
+    pairs = [pair for pair in pairs if pair[0] in keyed and pair[1] in keyed]
+    near = [other in dict(neighbours(keyed, word)) for word, other in pairs]
+    all_scores = scores(keyed)
+    return {"found": float(np.mean(near))} | {name: all_scores[name] for name in ("wordsim353", "simlex999", "analogy")}
+
+
+def row(name, ranks, results, vocab):
+    results = [result for result in results if result]
+    seconds, pairs = max(r["seconds"] for r in results), sum(r["pairs"] for r in results)
+    found = {"rung": name, "ranks": ranks, "pairs": pairs, "seconds": seconds, "pairs_per_s": pairs / seconds}
+    found |= {"bytes_per_pair": sum(r["bytes"] for r in results) / pairs, "loss": results[0]["loss"]}
+    found["loss"] = found["loss"] if np.isfinite(found["loss"]) else None  # diverged
+    return found | quality(results[0]["vectors"], vocab)
+
+
+def rung(name, ranks, text, options, network):
+    """Two rows, for one rank and for two."""
+    ids, vocab = read(*text)
+    pairs = {"pairs": options.epochs * pairs_of(ids, vocab), "seed": options.seed}
+    one = row(name, 1, ranks.run(run, name, text, True, pairs, progress=True), vocab)
+    two = row(name, 2, ranks.run(run, name, text, False, pairs, progress=True), vocab)
+    silent = ranks.run(run, name, text, False, {"seconds": 2, "talk": False})
+    without = sum(r["pairs"] / r["seconds"] for r in silent)
+    compute = len(silent) * RUNGS[name].batch / without
+    two["share"] = max(0.0, 1 - two["pairs_per_s"] / without)
+    two["formula"] = planned(name, vocab)[1] / RUNGS[name].batch
+    two["predicted"] = predicted(name, vocab, compute, *network)
+    return [one, two]
+
+
+def gensim_row(text, options):
+    """gensim with two workers on the same words, UNK left out."""
+    ids, vocab = read(*text)
+    words = [vocab.words[i] for i in ids if i]
+    sentences = [words[start : start + 1_000] for start in range(0, len(words), 1_000)]
+    settings = {"sg": 1, "negative": 5, "sample": 1e-4, "min_count": 1, "workers": 2, "seed": options.seed}
+    model = Word2Vec(vector_size=DIM, window=WINDOW, **settings)
+    model.build_vocab(sentences)
+    begin = time.perf_counter()
+    model.train(sentences, total_examples=len(sentences), epochs=options.epochs)
+    seconds, pairs = time.perf_counter() - begin, options.epochs * pairs_of(ids[ids > 0], vocab)
+    found = {"rung": "gensim, 2 workers", "ranks": 2, "pairs": pairs, "seconds": seconds}
+    found["pairs_per_s"] = pairs / seconds
+    vectors = np.zeros([len(vocab), DIM], np.float32)
+    vectors[0, 0] = 1  # UNK
+    for i, word in enumerate(vocab.words[1:], 1):
+        vectors[i] = model.wv[word] if word in model.wv else vectors[0]
+    return {**found, "bytes_per_pair": 0.0, "loss": None, **quality(vectors, vocab)}
+
+
+def show(rows):
+    print(f"{'rung':20}{'ranks':>6}" + "".join(f"{column:>15}" for column in COLUMNS))
+    for one in rows:
+        values = [one.get(column) for column in COLUMNS]
+        texts = ["" if v is None else f"{v:,.0f}" if abs(v) >= 100 else f"{v:.3f}" for v in values]
+        print(f"{one['rung']:20}{one['ranks']:6}" + "".join(f"{text:>15}" for text in texts))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ladder", description=__doc__.split("\n")[2])
+    parser.add_argument("--corpus", default="docs", help="docs, text8 or a path (default: docs)")
+    parser.add_argument("--words", type=int, default=1_000_000, help="so many words of it (default: 1000000)")
+    parser.add_argument("--vocabulary", type=int, default=10_000)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rungs", nargs="+", choices=[*RUNGS], default=[*RUNGS], metavar="RUNG")
+    parser.add_argument("--json", metavar="OUT")
+    options = parser.parse_args()
+    text = options.corpus, options.vocabulary, options.words
+    try:
+        ids, vocab = read(*text)
+        if options.json and not os.access(Path(options.json).resolve().parent, os.W_OK):
+            raise OSError(f"{options.json} cannot be written")
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
+    label = options.corpus if options.corpus in ("docs", "text8", "planted") else "file"  # no path in the results
+    settings = {"corpus": label, "words": len(ids), "vocabulary": len(vocab), "dim": DIM, "window": WINDOW}
+    settings |= {"epochs": options.epochs, "seed": options.seed}
+    print("Settings:", json.dumps(settings))
+    rows = []
+    with connect(2) as ranks:
+        timings = ranks.run(collectives)[0]
+        network = fit(timings)
+        print(f"latency {1e3 * network[0]:.2f} ms, bandwidth {network[1] / 1e6:,.0f} MB/s")
+        for name in options.rungs:
+            rows += rung(name, ranks, text, options, network)
+            show(rows[-2:])
+    rows.append(gensim_row(text, options))
+    print("\nAll:")
+    show(rows)
+    if options.json:
+        network = {"latency": network[0], "bandwidth": network[1], "timings": timings}
+        results = {"settings": settings, **network, "rows": rows}
+        part = Path(f"{options.json}.part")
+        part.write_text(json.dumps(results, indent=1) + "\n")
+        part.replace(options.json)
+
+
+if __name__ == "__main__":
+    main()
