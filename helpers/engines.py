@@ -69,7 +69,9 @@ class Engines:
         """How an engine's process ended, as ", killed by SIGKILL"; "" where its launcher does not know."""
         for launcher in _launchers(self.cluster) if self.cluster else []:
             if launcher.pid == engine["pid"] and not _runs(launcher):
-                code = launcher.process.wait(1)
+                # ipyparallel's own thread waits for the process too: only one of two waiters is told the exit code
+                launcher._wait_thread.join(2)
+                code = launcher.process.wait(0)
                 return f", killed by {signal.Signals(-code).name}" if (code or 0) < 0 else f", exit code {code}"
         return ""
 
