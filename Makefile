@@ -29,9 +29,13 @@ test: setup ## lint, the tests, and every notebook against its saved outputs
 	@$(RUN) -m pytest tests
 	@$(RUN) -m pytest $(NBVAL) notebooks
 
-bench: setup ## the benchmarks
-	@$(RUN) -m benchmarks.batching
-	@$(RUN) -m benchmarks.words_per_second
+bench: setup ## the benchmarks, about 40 minutes: tables, benchmarks/results/*.json and the figure of the README
+	@$(RUN) -m benchmarks.batching --json benchmarks/results/batching.json
+	@$(RUN) -m benchmarks.losses --json benchmarks/results/losses.json
+	@$(RUN) -m benchmarks.allreduce --json benchmarks/results/allreduce.json
+	@$(RUN) -m benchmarks.ladder --json benchmarks/results/ladder.json
+	@$(RUN) -m benchmarks.words_per_second --json benchmarks/results/words_per_second.json \
+		--figure figures/words_per_second.png
 
 clean: ## remove build/, .venv and all caches
 	rm -rf build .venv .pytest_cache .ruff_cache .hypothesis *.egg-info

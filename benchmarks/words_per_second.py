@@ -17,6 +17,7 @@ import statistics
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
@@ -36,8 +37,9 @@ SCORES = ("wordsim353", "simlex999", "analogy")
 
 
 def train_on_rank(shards, vocab, epochs, seed):
-    """On a rank: (vectors, or None on all but rank 0, seconds, pairs)."""
+    """On a rank: (vectors, or None on all but rank 0, seconds, pairs, MB of memory with its part of shared pages)."""
     import horovod.tensorflow as hvd
+    import psutil
 
     from helpers.blocks import train_blocks
 
@@ -53,7 +55,9 @@ def train_on_rank(shards, vocab, epochs, seed):
         seed=seed, report=tick, hvd=hvd if hvd.size() > 1 else None,
     )
     seconds = ticks[-1][0] - ticks[0][0]
-    return vectors if hvd.rank() == 0 else None, seconds, ticks[-1][1] * seconds
+    memory = psutil.Process().memory_full_info()
+    megabytes = getattr(memory, "pss", memory.uss) / 1e6  # only Linux has pss
+    return vectors if hvd.rank() == 0 else None, seconds, ticks[-1][1] * seconds, megabytes
 
 
 def canonical_on_rank(shards, vocab, seed):
@@ -81,8 +85,9 @@ def run_blocks(n, ids, vocab, options, seed):
         ranks.run(limit_threads, 1)
         shards = [shard(ids, rank, n) for rank in range(n)]
         results = ranks.run(train_on_rank, shards, vocab, options.epochs, seed, progress=True)
-    vectors, seconds, pairs = zip(*results, strict=True)
-    return {"seconds": max(seconds), "pairs": sum(pairs), **quality(vectors[0], vocab)}
+    vectors, seconds, pairs, megabytes = zip(*results, strict=True)
+    memory = {"mb_per_rank": max(megabytes), "mb_of_tables": 2 * len(vocab) * DIM * 4 / 1e6}
+    return {"seconds": max(seconds), "pairs": sum(pairs), **memory, **quality(vectors[0], vocab)}
 
 
 def run_canonical(n, ids, vocab, pairs, seed):
@@ -150,8 +155,9 @@ def row(system, n, runs, n_words, options):
     }
     known = {name: [run[name] for run in runs if run[name] is not None] for name in SCORES}
     means = {name: statistics.mean(values) if values else None for name, values in known.items()}
+    memory = {name: max(run[name] for run in runs) for name in ("mb_per_rank", "mb_of_tables") if name in runs[0]}
     return {
-        "system": system, "ranks": n, **speeds, **means, "epochs": options.epochs, "seed": options.seed,
+        "system": system, "ranks": n, **speeds, **means, **memory, "epochs": options.epochs, "seed": options.seed,
         "repeats": len(runs), "extrapolated": system == "canonical",
     }
 
@@ -166,6 +172,39 @@ def print_table(rows):
         print(f"{row['pairs_per_s']:>13,.0f}{row['seconds']:>10,.1f}{'*' if row['extrapolated'] else ' '}", end="")
         print("".join(f"{'-' if row[name] is None else format(row[name], '.3f'):>8}" for name in SCORES))
     print(f"* extrapolated from {CANONICAL_STEPS} steps. gensim: threads for ranks, pairs as blocks on 1 rank.")
+    for row in rows:
+        if "mb_per_rank" in row:
+            print(f"blocks, {row['ranks']} rank(s): {row['mb_per_rank']:,.0f} MB each at the end, ", end="")
+            print(f"of which its two tables are {row['mb_of_tables']:,.0f} MB")
+
+
+def draw(rows, corpus, path):
+    """A figure of speed and quality beside gensim, written to `path`."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    from helpers.plots import COLORS, SERIAL, use_style
+
+    use_style()
+    names = [f"{row['system']}, {row['ranks']} {'threads' if row['system'] == 'gensim' else 'rank(s)'}" for row in rows]
+    gensim = next(row for row in rows if row["system"] == "gensim")
+    colors = {"blocks": COLORS[0], "gensim": COLORS[2], "canonical": SERIAL}
+    fig, (speed, scored) = plt.subplots(1, 2, figsize=(10, 3))
+    bars = speed.barh(names, [row["words_per_s"] / 1e6 for row in rows], color=[colors[row["system"]] for row in rows])
+    speed.bar_label(bars, [f"{row['words_per_s'] / gensim['words_per_s']:.2g} x" for row in rows], padding=3)
+    speed.set(xlabel="million words/s", title=f"Speed on {corpus}, {rows[0]['epochs']} epochs")
+    speed.invert_yaxis()
+    speed.margins(x=0.12)
+    for i, row in enumerate(row for row in rows if row["wordsim353"] is not None):
+        place = [j + 0.25 * (i - 1) for j in range(len(SCORES))]
+        color, label = colors[row["system"]], f"{row['system']}, {row['ranks']}"
+        scored.bar(place, [row[name] for name in SCORES], 0.23, color=color, alpha=0.6 if i == 0 else 1, label=label)
+    scored.set(xticks=range(len(SCORES)), xticklabels=("WordSim-353", "SimLex-999", "analogies"), ylabel="score")
+    scored.set_title(f"Quality, mean of {rows[0]['repeats']} seeds")
+    scored.legend()
+    fig.savefig(path, metadata={"Software": None})
 
 
 def main():
@@ -178,12 +217,13 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=positive, default=3, help="so many seeds from --seed on (default: 3)")
     parser.add_argument("--json", metavar="OUT", help="write the rows to this file")
+    parser.add_argument("--figure", metavar="OUT", help="draw them into this PNG")
     options = parser.parse_args()
     try:
         corpus = load_corpus(options.corpus)
         vocab = frequent(corpus.words)
-        if options.json:
-            open(options.json, "a").close()  # a path that cannot be written shows now, not after the work
+        for path in filter(None, (options.json, options.figure)):
+            open(path, "a").close()  # a path that cannot be written shows now, not after the work
         print(f"Corpus {corpus.name}: {len(corpus.words):,} words, {len(vocab) - 1:,} of them different and frequent.")
         rows = measure(corpus.words, vocab, options)
     except (OSError, ValueError, RankFailure) as error:
@@ -191,7 +231,9 @@ def main():
     print_table(rows)
     if options.json:
         with open(options.json, "w") as out:
-            json.dump([{**row, "corpus": corpus.name} for row in rows], out, indent=1)
+            json.dump([{**row, "corpus": Path(corpus.name).name} for row in rows], out, indent=1)
+    if options.figure:
+        draw(rows, Path(corpus.name).name, options.figure)
 
 
 if __name__ == "__main__":

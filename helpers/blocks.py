@@ -6,6 +6,8 @@ The idea is from Ji et al., "Parallelizing Word2Vec in Shared and Distributed Me
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 import numpy as np
@@ -15,13 +17,13 @@ from helpers.skipgram import draw_reach, subsample
 
 TOKENS, BLOCKS, RANDOM = 32, 16, 32  # center words of a block, blocks of a step, random words of a block
 INTERVAL = 50_000  # words that a rank trains between two exchanges
-HOT = 500  # so many rows are exchanged each time, rarer words more seldom
+HOT = 250  # so many rows are exchanged each time, rarer words more seldom
 NOISE_SIZE = 1 << 20
 LARGEST_LOGIT = 6.0
 
 
 def train_blocks(
-    ids, vocab, *, dim=128, window=5, negatives=5, epochs=5, lr=0.04, threshold=1e-4, seed=0, report=None, hvd=None
+    ids, vocab, *, dim=128, window=5, negatives=5, epochs=5, lr=0.0425, threshold=1e-4, seed=0, report=None, hvd=None
 ):
     """Skip-gram with negative sampling: trains on a text and returns the vectors of its words, np.float32 [V, dim].
 
@@ -37,13 +39,13 @@ def train_blocks(
     text, noise, keep = known_words(ids, vocab), noise_table(vocab), vocab.keep_probability(threshold)
     tables = make_tables(len(vocab), dim, np.random.default_rng(seed))
     common = [tf.Variable(table) for table in tables] if hvd else tables
-    highest = highest_rates(vocab, keep, window, negatives)
-    train = make_train(tables, common, highest, window, negatives, partial(combine, hvd=hvd) if hvd else None)
+    exchange = make_exchange(tables, common, partial(combine, hvd=hvd)) if hvd else nullcontext
+    train = make_train(tables, highest_rates(vocab, keep, window, negatives), window, negatives)
     rng = np.random.default_rng([seed, hvd.rank() if hvd else 0])
     intervals = count_intervals(len(text), hvd)
     steps, pairs, loss = epochs * intervals, 0, np.nan
-    rest = cut_blocks(np.zeros(2 * window, np.int32), 0, 1, window, noise, rng)  # a step without pairs
-    train(*rest, 0.0, 0.0, [0])  # compiles
+    with exchange([0]):  # both compile
+        train(*cut_blocks(np.zeros(2 * window, np.int32), 0, 1, window, noise, rng), 0.0, 0.0)
     begin = time.perf_counter()
     for step in range(steps):
         if report:
@@ -51,40 +53,34 @@ def train_blocks(
         if step % intervals == 0:
             kept = np.pad(subsample(text, keep, rng), window)
         words, reach = cut_blocks(kept, step % intervals, intervals, window, noise, rng)
-        loss = float(train(words, reach, lr * (1 - step / steps), lr / steps, due_rows(step, len(vocab))))
+        with exchange(due_rows(step, len(vocab))):
+            loss = float(train(words, reach, lr * (1 - step / steps), lr / steps))
         pairs += 2 * int(reach.sum())
-    for rows in np.array_split(np.arange(len(vocab)), len(vocab) // 10_000 + 1) if hvd else []:
-        train(*rest, 0.0, 0.0, rows)
+    for rows in np.array_split(np.arange(len(vocab)), len(vocab) // 10_000 + 1):
+        with exchange(rows):
+            pass
     if report:
         report(steps, steps, loss, pairs / (time.perf_counter() - begin))
     return common[0].numpy()
 
 
-def make_train(tables, common, highest, window, negatives, combine=None):
-    """Compile train(words, reach, lr, fall, due) -> loss, for `words` and `reach` from `cut_blocks`.
+def make_train(tables, highest, window, negatives):
+    """Compile train(words, reach, lr, fall) -> loss, for `words` and `reach` from `cut_blocks`.
 
     lr falls by `fall` from the first step to the last, and for a row is at most its `highest`. loss: of the first
-    step, before it. With `combine`, the changes that this rank has made to the rows `due`, int32, travel while it
-    trains on. `tables` is what it trains; `common`, equal on all ranks, is the start plus all that has travelled.
+    step, before it. The row of id 0 must be 0 in tables[1] and `highest`, and stays so: padding has no effect.
     """
-    inside, around = np.arange(TOKENS)[:, np.newaxis], np.arange(-window, TOKENS + window)
-    distance = np.where(inside == around, TOKENS + window, abs(inside - around))  # a word is no pair with itself
+    labels, all_weights = pair_weights(window, negatives)
 
     def gather(words, reach):
-        near = words[:, np.newaxis, : TOKENS + 2 * window]
-        legal = tf.cast((distance <= reach[:, :, np.newaxis]) & (near > 0), tf.float32)
-        share = tf.reduce_sum(legal, 2, keepdims=True) * (negatives / RANDOM)
-        weights = tf.concat([legal, -tf.repeat(share, RANDOM, 2)], 2)
         centers = words[:, window : window + TOKENS]
-        return centers, tf.gather(tables[0], centers), tf.gather(tables[1], words), weights
+        weights = tf.gather(all_weights, reach * TOKENS + tf.range(TOKENS))
+        return centers, tf.gather(tables[0], centers), tf.gather(tables[1], words), labels, weights
 
     scalar, three = tf.TensorSpec([]), tf.TensorSpec([None] * 3, tf.int32)
 
-    @tf.function(input_signature=[three, three, scalar, scalar, tf.TensorSpec([None], tf.int32)])
-    def train(words, reach, lr, fall, due):
-        if combine:
-            mine = tf.stack([tf.gather(tables[i], due) - tf.gather(common[i], due) for i in range(2)])
-            everyone = combine(mine)
+    @tf.function(input_signature=[three, three, scalar, scalar])
+    def train(words, reach, lr, fall):
         loss = mean_loss(*gather(words[0], reach[0])[1:])
         steps = tf.shape(words)[0]
         for step in tf.range(steps):
@@ -94,25 +90,37 @@ def make_train(tables, common, highest, window, negatives, combine=None):
             change = changes(*rows, *rates)
             tables[0].scatter_add(tf.IndexedSlices(change[0], centers))
             tables[1].scatter_add(tf.IndexedSlices(change[1], words[step]))
-        if combine:
-            for i in range(2):
-                common[i].scatter_add(tf.IndexedSlices(everyone[i], due))
-                tables[i].scatter_add(tf.IndexedSlices(everyone[i] - mine[i], due))
         return loss
 
     return train
 
 
-def changes(centers, contexts, weights, center_rates, context_rates):
+def pair_weights(window, negatives):
+    """What the pairs of a block should be, and how much each counts: two constants, float32.
+
+    labels: [others], 1 for the words inside and around, 0 for the random ones. weights: row reach * TOKENS + i,
+    [others], is for the i-th center when it looks as far as `reach`: 1 for the words up to there, 0 for those beyond
+    and itself; the random words share `negatives` for each of its 2 * reach pairs.
+    """
+    inside, around = np.arange(TOKENS)[:, np.newaxis], np.arange(-window, TOKENS + window)
+    reach = np.arange(window + 1)[:, np.newaxis, np.newaxis]
+    legal = (abs(inside - around) <= reach) & (inside != around)
+    random = np.broadcast_to(2 * reach * negatives / RANDOM, (window + 1, TOKENS, RANDOM))
+    weights = np.concatenate([legal, random], axis=2).reshape(-1, len(around) + RANDOM)
+    labels = np.repeat([1, 0], [len(around), RANDOM])
+    return tf.constant(labels, tf.float32), tf.constant(weights, tf.float32)
+
+
+def changes(centers, contexts, labels, weights, center_rates, context_rates):
     """What one step of gradient descent adds to the rows: two float32, shaped like `centers` and `contexts`.
 
     centers: the rows of the words inside, float32 [blocks, TOKENS, dim]. contexts: those of the words inside and
-    around and of the random words, [blocks, others, dim]. weights: float32 [blocks, TOKENS, others], 1 for a pair,
-    below 0 for a random word, 0 for what is left out. A logit beyond +-6 changes nothing, as in gensim: without
-    that, repetitive text makes rows grow without end. *_rates: the learning rate of each row, float32 [blocks, ...].
+    around and of the random words, [blocks, others, dim]. labels: float32 [others], 1 for words of the text, 0 for
+    random ones. weights: how much a pair counts, float32 [blocks, TOKENS, others]. A logit beyond +-6 changes nothing,
+    as in gensim: else repetitive text makes rows grow without end. *_rates: of each row, float32 [blocks, ...].
     """
     logits = tf.matmul(centers, contexts, transpose_b=True)
-    error = weights * tf.sigmoid(-tf.sign(weights) * logits)
+    error = weights * (labels - tf.sigmoid(logits))
     error = tf.where(abs(logits) < LARGEST_LOGIT, error, 0.0)
     return (
         tf.matmul(center_rates[:, :, tf.newaxis] * error, contexts),
@@ -120,11 +128,45 @@ def changes(centers, contexts, weights, center_rates, context_rates):
     )
 
 
-def mean_loss(centers, contexts, weights):
+def mean_loss(centers, contexts, labels, weights):
     """The loss of a pair with its negatives, the mean over the pairs, in nats: a float32 scalar; see `changes`."""
     logits = tf.matmul(centers, contexts, transpose_b=True)
-    losses = abs(weights) * tf.nn.softplus(-tf.sign(weights) * logits)
-    return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(tf.maximum(weights, 0.0)))
+    losses = weights * tf.nn.softplus((1 - 2 * labels) * logits)
+    return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(weights * labels))
+
+
+def make_exchange(tables, common, combine):
+    """exchange(rows), a context: what this rank has changed in these rows travels while the body trains on.
+
+    rows: int [n], all different. `tables` is what this rank trains; `common`, equal on all ranks, is the start plus
+    all that has travelled. combine: float32 [2, n, dim], the changes of this rank, to those of all; it runs in a
+    second thread, because inside of `train` it would wait until TensorFlow's only thread has trained.
+    """
+    thread, ids, rows_of_both = ThreadPoolExecutor(1), tf.TensorSpec([None], tf.int32), tf.TensorSpec([2, None, None])
+
+    @tf.function(input_signature=[ids])
+    def changed(rows):
+        return tf.stack([tf.gather(tables[i], rows) - tf.gather(common[i], rows) for i in range(2)])
+
+    @tf.function(input_signature=[rows_of_both])
+    def travel(mine):
+        return combine(mine)
+
+    @tf.function(input_signature=[ids, rows_of_both, rows_of_both])
+    def apply(rows, mine, everyone):
+        for i in range(2):
+            common[i].scatter_add(tf.IndexedSlices(everyone[i], rows))
+            tables[i].scatter_add(tf.IndexedSlices(everyone[i] - mine[i], rows))
+
+    @contextmanager
+    def exchange(rows):
+        rows = tf.constant(rows, tf.int32)
+        mine = changed(rows)
+        everyone = thread.submit(travel, mine)
+        yield
+        apply(rows, mine, everyone.result())
+
+    return exchange
 
 
 def combine(mine, hvd):
@@ -150,7 +192,10 @@ def highest_rates(vocab, keep, window, negatives):
     share, noise = share / share.sum(), vocab.noise()
     pairs = BLOCKS * TOKENS * (window + 1)
     hits = pairs * (1 + negatives) * share, pairs * (share + negatives * noise)
-    return [tf.constant(1 / np.maximum(row, 1e-9), tf.float32) for row in hits]
+    rates = [1 / np.maximum(row, 1e-9) for row in hits]
+    for row in rates:
+        row[0] = 0
+    return [tf.constant(row, tf.float32) for row in rates]
 
 
 def due_rows(step, size):

@@ -280,3 +280,114 @@ def check_interval(fn):
     elif hint is None and fn(1.0, 0.001, 0.5) != 1:
         hint = f"a rank takes at least 1 step between two exchanges; you have {fn(1.0, 0.001, 0.5)}"
     return _say(hint is None, hint)
+
+
+def check_server_of_row(fn):
+    """09: fn(row, rows, servers) returns the server that has the row, when the first shards take the remainder."""
+    answer, hint = _try(fn, 3, 11, 3)
+    cases = [(3, 11, 3), (4, 11, 3), (7, 11, 3), (8, 11, 3), (10, 11, 3), (0, 5, 4), (1, 5, 4), (2, 5, 4), (5, 6, 2)]
+    due = [0, 1, 1, 2, 2, 0, 0, 1, 1]
+    for (row, rows, servers), right in zip(cases, due, strict=True):
+        answer = right if hint else fn(row, rows, servers)
+        if answer != right:
+            sizes = [rows // servers + (server < rows % servers) for server in range(servers)]
+            hint = f"{rows} rows make shards of {sizes}, so row {row} is on server {right}; you say {answer}"
+    return _say(hint is None, hint)
+
+
+def check_pulled_and_pushed(fn):
+    """09: fn(ids [n], dim) returns the bytes of the rows that a step pulls and of the gradients that it pushes."""
+    answer, hint = _try(fn, np.array([7, 2, 7, 4, 7]), 10)
+    if hint is None and answer == 400:
+        hint = "row 7 comes three times, but is pulled once"
+    elif hint is None and answer == 120:
+        hint = "that is one way: the rows come, and their gradients go"
+    elif hint is None and answer == 60:
+        hint = "a float32 has 4 bytes"
+    return _say(answer == 240, hint or f"3 different rows of 10 floats, there and back: 240 bytes; you have {answer}")
+
+
+def check_servers_needed(fn):
+    """09: fn(rows, dim, accumulators, server_bytes) returns how many servers hold all of it in 0.8 of their memory."""
+    answer, hint = _try(fn, 1000, 16, 1, 50_000)
+    if hint is None and answer == 2:
+        hint = "an accumulator for each number takes as much memory as the table"
+    elif hint is None and answer == 3:
+        hint = "128,000 bytes in servers of 50,000: 3 would do if they could be filled to the brim, which they cannot"
+    elif hint is None and answer == 4 and fn(1000, 16, 1, 40_000) == 5:
+        hint = "128,000 bytes fit exactly into 4 servers of 40,000 (0.8 of each); you take 5"
+    elif hint is None and answer == 4 and fn(1000, 16, 2, 40_000) != 6:
+        hint = f"with two accumulators 192,000 bytes need 6 servers of 40,000; you have {fn(1000, 16, 2, 40_000)}"
+    return _say(answer == 4 and hint is None, hint or f"128,000 bytes in servers of 50,000 need 4; you have {answer}")
+
+
+def check_owner(fn):
+    """07: fn(row, rows, servers) returns (server, row within its shard) of a table cut as evenly as possible."""
+    for row, rows, servers, due in ((3, 10, 2, (0, 3)), (7, 10, 2, (1, 2)), (4, 11, 3, (1, 0)), (10, 11, 3, (2, 2))):
+        answer, hint = _try(fn, row, rows, servers)
+        if hint is None and tuple(answer) != due:
+            lengths = [rows // servers + (server < rows % servers) for server in range(servers)]
+            hint = f"{rows} rows on {servers} servers are shards of {lengths}: row {row} is {due}, not {tuple(answer)}"
+        if hint:
+            break
+    return _say(hint is None, hint)
+
+
+def check_staleness(fn):
+    """07: fn(log) returns for each push the number of pushes of others since that worker's last pull."""
+    log = list(zip(("pull", "pull", "push", "pull", "push", "push"), "ABAABA", strict=True))
+    answer, hint = _try(fn, log)
+    found = [] if answer is None else list(answer)
+    if hint is None and len(found) != 3:
+        hint = f"there are 3 pushes in the log of the check, and you have {len(found)} numbers"
+    elif hint is None and found[0] != 0:
+        hint = f"nobody pushed between the first pull of A and its push, so that is 0; you have {found[0]}"
+    return _say(found == [0, 1, 1], hint or f"A, B pull, A pushes, A pulls, B pushes, A pushes: 0, 1, 1, not {found}")
+
+
+def check_combined(fn):
+    """07: fn(row [dim], copies [workers, dim]) returns the row after every worker has pushed what it changed."""
+    answer, hint = _try(fn, np.array([1.0, 2.0]), np.array([[0.5, 2.0], [0.75, 3.0]]))
+    right = answer is not None and np.shape(answer) == (2,) and np.allclose(answer, [0.25, 3.0])
+    if hint is None and np.allclose(answer, [0.625, 2.5]):
+        hint = "that is the average of the copies; the servers add up the changes"
+    elif hint is None and np.allclose(answer, [0.75, 3.0]):
+        hint = "that is the last copy; a push adds a change, it does not overwrite the row"
+    return _say(right, hint or f"[1, 2] and the copies [0.5, 2] and [0.75, 3] give [0.25, 3]; you have {answer}")
+
+
+def check_kept(fn):
+    """08: fn(slowdowns), one for each worker, returns the shares that (synchronous, asynchronous) training keeps."""
+    answer, hint = _try(fn, [1, 5])
+    if hint is None and np.shape(answer) != (2,):
+        hint = f"two numbers are wanted, synchronous and asynchronous; you have {answer}"
+    elif hint is None and not np.isclose(answer[0], 0.2):
+        hint = f"synchronous training goes at the pace of the slowest: 0.2 for slowdowns of 1 and 5, not {answer[0]}"
+    elif hint is None and not np.isclose(answer[1], 0.6):
+        hint = f"asynchronously a whole worker and a fifth of one do (1 + 0.2) / 2 of the work of two, not {answer[1]}"
+    elif hint is None and not np.allclose(fn([2, 1, 4, 4]), [0.25, 0.5]):
+        hint = f"slowdowns of 2, 1, 4 and 4 leave 0.25 and 0.5; you have {fn([2, 1, 4, 4])}"
+    return _say(hint is None, hint)
+
+
+def check_late_descent(fn):
+    """08: fn(rate, delay, steps) returns x after descending on x ** 2 / 2 from 1, with slopes `delay` steps old."""
+    answer, hint = _try(fn, 0.5, 0, 3)
+    if hint is None and not np.isclose(answer, 0.125):
+        hint = f"without delay a rate of 0.5 halves x in each step: 0.125 after 3 steps; you have {answer}"
+    elif hint is None and not np.isclose(fn(0.5, 1, 3), -0.25):
+        hint = f"with rate 0.5 and delay 1, x goes 1, 0.5, 0, -0.25; after 3 steps you have {fn(0.5, 1, 3)}"
+    elif hint is None and not np.isclose(fn(0.1, 5, 6), 0.4):
+        hint = f"the first 6 slopes with delay 5 are all 1, so rate 0.1 leads to 0.4; you have {fn(0.1, 5, 6)}"
+    return _say(hint is None, hint)
+
+
+def check_save_interval(fn):
+    """08: fn(write, between) returns the seconds between checkpoints that cost least: Young's formula."""
+    answer, hint = _try(fn, 2.0, 3600.0)
+    if hint is None and not answer > 0:
+        hint = f"a checkpoint of 2 s and a failure every 3600 s want a time above 0, not {answer}"
+    elif hint is None and not np.isclose(answer, 120):
+        cost = 2 / answer + answer / 7200
+        hint = f"saving every {answer:.0f} s costs a share of {cost:.4f}; every 120 s it costs {1 / 60:.4f}"
+    return _say(hint is None, hint)

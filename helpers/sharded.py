@@ -116,3 +116,41 @@ def bundle(step, k):
         return total / k
 
     return steps
+
+
+def local_steps(tables, ids, loss, rate):
+    """k steps of `sgd` on copies of the rows that a worker keeps: pulled once, the sum of their changes pushed once.
+
+    ids: for each table int [k, n], the rows that each step needs. loss(*rows): the loss of a step, a float32 scalar,
+    from its rows, [n, ...] of each table. Returns the mean of the k losses.
+    Alone it equals k steps, one after the other. Beside others a worker does not see their changes of the meantime,
+    nor they its own; what all have changed is added up. To be called in a scheduled function.
+    """
+    different, places = zip(*[tf.unique(tf.reshape(wanted, [-1])) for wanted in ids], strict=True)
+    places = [tf.reshape(place, tf.shape(wanted)) for place, wanted in zip(places, ids, strict=True)]
+    pulled = [tf.nn.embedding_lookup(table, rows) for table, rows in zip(tables, different, strict=True)]
+    copies, total = [tf.raw_ops.DeepCopy(x=rows) for rows in pulled], 0.0
+    for step in tf.range(tf.shape(places[0])[0]):
+        rows = [tf.gather(copy, place[step]) for copy, place in zip(copies, places, strict=True)]
+        with tf.GradientTape() as tape:
+            tape.watch(rows)
+            value = loss(*rows)
+        slopes = tape.gradient(value, rows)
+        with tf.control_dependencies(rows):  # they are read before the copies change in place
+            copies = [
+                tf.raw_ops.InplaceSub(x=copy, i=place[step], v=rate * slope)
+                for copy, place, slope in zip(copies, places, slopes, strict=True)
+            ]
+        total += value
+    for table, rows, copy, old in zip(tables, different, copies, pulled, strict=True):
+        add(table, rows, copy - old)
+    return total / tf.cast(tf.shape(places[0])[0], total.dtype)
+
+
+def add(table, rows, change):
+    """table[rows] += change, each part on the server that has it. rows: int [n]; change: float32 [n, ...]."""
+    first = 0
+    for shard in shards(table):
+        here = tf.where((rows >= first) & (rows < first + shard.shape[0]))[:, 0]
+        shard.scatter_add(tf.IndexedSlices(tf.gather(change, here), tf.gather(rows, here) - first))
+        first += shard.shape[0]

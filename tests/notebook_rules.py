@@ -14,13 +14,15 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED_MAGICS = {"px", "matplotlib", "time", "capture"}
-EXERCISES = {"01": 2, "02": 2, "05": 2}  # at least so many in the notebook with this number, 1 in any other
+EXERCISES = {"01": 2, "02": 2, "05": 2, "06": 2, "07": 3}  # at least so many in this notebook, 1 in any other
 STANDS_IN = {  # code of helpers that a notebook shows
     "02": ("draw_reach", "generate_batch", "pairs_within", "skipgram_pairs"),
     "03": (
         "corrected_logits", "full_softmax", "mixed_sgns", "nce", "sampled_logits", "sampled_softmax", "sgns",
     ),
     "05": ("make_step", "make_tables", "nce_loss"),
+    "06": ("make_merged", "make_taped", "merge"),
+    "07": ("add", "bundle", "gradients", "local_steps", "lookup", "merge", "sgd", "shards"),
 }
 FIGURE_WORDS = re.compile(r"\b(plot|figure|bars|(heat)?map(?!-reduce)|drawing)s?\b", re.IGNORECASE)
 LEAKS = {

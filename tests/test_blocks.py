@@ -24,13 +24,18 @@ def sigmoid(x):
 
 
 def random_tables(seed, scale=0.5):
+    """What make_train starts from: the row of UNK as a context is 0."""
     rng = np.random.default_rng(seed)
-    return [rng.normal(0, scale, (V, DIM)).astype(np.float32) for _ in range(2)]
+    tables = [rng.normal(0, scale, (V, DIM)).astype(np.float32) for _ in range(2)]
+    tables[1][0] = 0
+    return tables
 
 
 def highest():
-    """Bounds that some rows reach and others do not."""
-    return tf.constant(np.linspace(0.02, 0.2, 2 * V).reshape(V, 2).T, tf.float32)
+    """Bounds that some rows reach and others do not; UNK learns nothing."""
+    rates = np.linspace(0.02, 0.2, 2 * V).reshape(V, 2).T
+    rates[:, 0] = 0
+    return tf.constant(rates, tf.float32)
 
 
 def blocks_of(n, seed):
@@ -51,12 +56,15 @@ def variables(arrays):
 
 def trained(start, words, reach, lr=LR):
     tables = variables(start)
-    loss = blocks.make_train(tables, tables, highest(), WINDOW, NEGATIVES)(words, reach, lr, 0.0, [0])
+    loss = blocks.make_train(tables, highest(), WINDOW, NEGATIVES)(words, reach, lr, 0.0)
     return [table.numpy() for table in tables], float(loss)
 
 
 def looped(start, text, words, reach):
-    """One step, pair by pair, from the definition of skip-gram with negative sampling: (tables, pairs)."""
+    """One step, pair by pair, from the definition of skip-gram with negative sampling: the tables after it.
+
+    A center has NEGATIVES random words for each of the 2 * reach places around it, also for those beyond the text.
+    """
     before = [table.astype(np.float64) for table in start]
     after = [table.copy() for table in before]
     reach = in_text_order(reach).ravel()[: len(text)]
@@ -68,12 +76,12 @@ def looped(start, text, words, reach):
         after[0][center] += rates[0][center] * error * before[1][context]
         after[1][context] += rates[1][context] * error * before[0][center]
 
-    places = np.stack(pairs_within(np.arange(len(text)), reach), axis=1)
-    for i, j in places:
+    for i, j in np.stack(pairs_within(np.arange(len(text)), reach), axis=1):
         learn(text[i], text[j], 1, 1)
+    for i, center in enumerate(text):
         for word in random[i // blocks.TOKENS]:
-            learn(text[i], word, 0, NEGATIVES / blocks.RANDOM)
-    return after, len(places)
+            learn(center, word, 0, 2 * reach[i] * NEGATIVES / blocks.RANDOM)
+    return after
 
 
 @pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 200, 16 * 32])
@@ -81,7 +89,7 @@ def test_a_step_is_the_sum_over_all_pairs_of_the_text(n):
     text, words, reach = blocks_of(n, seed=n)
     assert len(words) == 1
     start = random_tables(0)
-    expected, _ = looped(start, text, words, reach)
+    expected = looped(start, text, words, reach)
     found, _ = trained(start, words, reach)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
@@ -118,20 +126,21 @@ def test_padding_and_the_unknown_word_are_never_touched():
 
 def test_changes_are_the_gradient_of_the_loss():
     rng = np.random.default_rng(4)
-    weights = tf.constant(rng.choice([0.0, 1.0, -0.3], (2, 7, 9)), tf.float32)
+    weights = tf.constant(rng.choice([0.0, 1.0, 0.3], (2, 7, 9)), tf.float32)
+    labels = tf.constant(rng.choice([0.0, 1.0], 9), tf.float32)
     rows = [tf.Variable(rng.normal(0, 0.5, (2, n, DIM)), dtype=tf.float32) for n in (7, 9)]
     with tf.GradientTape() as tape:
-        loss = blocks.mean_loss(*rows, weights) * tf.reduce_sum(tf.maximum(weights, 0.0))
-    found = blocks.changes(*rows, weights, tf.fill([2, 7], LR), tf.fill([2, 9], LR))
+        loss = blocks.mean_loss(*rows, labels, weights) * tf.reduce_sum(weights * labels)
+    found = blocks.changes(*rows, labels, weights, tf.fill([2, 7], LR), tf.fill([2, 9], LR))
     for change, slope in zip(found, tape.gradient(loss, rows), strict=True):
         np.testing.assert_allclose(change, -LR * slope, atol=1e-6)
 
 
 def test_a_logit_out_of_bounds_changes_nothing():
     far, near = (tf.fill([1, 1, 4], value) for value in (1.3, 1.2))  # logits 6.76 and 5.76
-    one, rate = tf.ones([1, 1, 1]), tf.fill([1, 1], LR)
-    assert not np.any(blocks.changes(far, far, -one, rate, rate))
-    assert np.all(blocks.changes(near, near, -one, rate, rate) != 0)
+    label, weight, rate = tf.zeros([1]), tf.ones([1, 1, 1]), tf.fill([1, 1], LR)
+    assert not np.any(blocks.changes(far, far, label, weight, rate, rate))
+    assert np.all(blocks.changes(near, near, label, weight, rate, rate) != 0)
 
 
 def test_every_row_is_due_once_in_its_period():
@@ -201,11 +210,12 @@ def steps_on_ranks(start, parts, steps):
 
     words, reach = parts[hvd.rank()]
     tables, common = variables(start), variables(start)
-    train = blocks.make_train(tables, common, highest(), WINDOW, NEGATIVES, partial(hvd.allreduce, op=hvd.Sum))
-    found = []
+    train = blocks.make_train(tables, highest(), WINDOW, NEGATIVES)
+    exchange, found = blocks.make_exchange(tables, common, partial(hvd.allreduce, op=hvd.Sum)), []
     for step in range(steps):
-        train(words[step : step + 1], reach[step : step + 1], LR / 50, 0.0, [])
-        train(words[:1], 0 * reach[:1], LR, 0.0, np.arange(V))
+        train(words[step : step + 1], reach[step : step + 1], LR / 50, 0.0)
+        with exchange(range(V)):
+            pass
         found.append([[table.numpy() for table in both] for both in (tables, common)])
     return found
 

@@ -198,10 +198,10 @@ def test_a_full_disk_gets_one_sentence(setup_venv, monkeypatch):
 # What a set-up does
 
 
-def test_mpi4py_goes_with_mpicxx_and_horovod_is_always_left_for_later(setup_venv):
+def test_mpi4py_goes_with_mpicxx_and_two_are_always_left_for_later(setup_venv):
     text = setup_venv.REQUIREMENTS.read_text()
     with_mpi, without = (setup_venv.requirements_before_horovod(text, mpicxx) for mpicxx in ("/usr/bin/mpicxx", None))
-    assert set(text.splitlines()) - set(with_mpi.splitlines()) == {"horovod==0.28.1"}
+    assert set(text.splitlines()) - set(with_mpi.splitlines()) == {"horovod==0.28.1", "tf-keras==2.18.0"}
     assert set(with_mpi.splitlines()) - set(without.splitlines()) == {f"mpi4py=={pip_pins()['mpi4py']}"}
 
 

@@ -145,11 +145,12 @@ def install_requirements():
     chosen = VENV / "requirements.txt"
     chosen.write_text(requirements_before_horovod(REQUIREMENTS.read_text(), shutil.which("mpicxx")))
     pip("install", "--requirement", chosen)
+    pip("install", "--no-deps", pin("tf-keras"))  # it asks for `tensorflow`, also where `tensorflow-cpu` is installed
 
 
 def requirements_before_horovod(text, mpicxx):
-    """requirements.txt without horovod, and without mpi4py if mpicxx is None."""
-    left_out = ("horovod==",) if mpicxx else ("horovod==", "mpi4py==")
+    """requirements.txt without horovod and tf-keras, and without mpi4py if mpicxx is None."""
+    left_out = ("horovod==", "tf-keras==") if mpicxx else ("horovod==", "tf-keras==", "mpi4py==")
     return "".join(line for line in text.splitlines(True) if not line.startswith(left_out))
 
 
