@@ -16,14 +16,15 @@ import tensorflow as tf
 from helpers.skipgram import draw_reach, subsample
 
 TOKENS, BLOCKS, RANDOM = 32, 16, 32  # center words of a block, blocks of a step, random words of a block
-INTERVAL = 50_000  # words that a rank trains between two exchanges
+INTERVAL = 100_000  # words that a rank trains between two exchanges, or less: an epoch has at least
+INTERVALS = 10  # of them, also on a short text
 HOT = 250  # so many rows are exchanged each time, rarer words more seldom
 NOISE_SIZE = 1 << 20
 LARGEST_LOGIT = 6.0
 
 
 def train_blocks(
-    ids, vocab, *, dim=128, window=5, negatives=5, epochs=5, lr=0.0425, threshold=1e-4, seed=0, report=None, hvd=None
+    ids, vocab, *, dim=128, window=5, negatives=5, epochs=5, lr=0.045, threshold=1e-4, seed=0, report=None, hvd=None
 ):
     """Skip-gram with negative sampling: trains on a text and returns the vectors of its words, np.float32 [V, dim].
 
@@ -51,17 +52,30 @@ def train_blocks(
         if report:
             report(step, steps, loss, pairs / (time.perf_counter() - begin))
         if step % intervals == 0:
-            kept = np.pad(subsample(text, keep, rng), window)
+            kept = [subsample(part, keep, rng) for part in np.array_split(text, intervals)]
+            kept = np.pad(np.concatenate(kept), window)
         words, reach = cut_blocks(kept, step % intervals, intervals, window, noise, rng)
         with exchange(due_rows(step, len(vocab))):
             loss = float(train(words, reach, lr * (1 - step / steps), lr / steps))
         pairs += 2 * int(reach.sum())
-    for rows in np.array_split(np.arange(len(vocab)), len(vocab) // 10_000 + 1):
+    for rows in np.array_split(np.arange(len(vocab)), len(vocab) // 2_000 + 1):
         with exchange(rows):
             pass
     if report:
         report(steps, steps, loss, pairs / (time.perf_counter() - begin))
     return common[0].numpy()
+
+
+def equal_shards(ids, vocab, size, threshold=1e-4):
+    """A text in `size` contiguous shards that take equally long to train, as a list of int arrays.
+
+    That is, with equally many words left after subsampling (as is to be expected): a rank that has more to do than
+    the others keeps them waiting.
+    """
+    keep = vocab.keep_probability(threshold)
+    keep[0] = 0
+    work = keep[ids]
+    return np.split(ids, np.searchsorted(np.cumsum(work), work.sum() * np.arange(1, size) / size))
 
 
 def make_train(tables, highest, window, negatives):
@@ -209,8 +223,8 @@ def due_rows(step, size):
 
 
 def count_intervals(n, hvd):
-    """How many intervals an epoch of n words has: on every rank as many as the longest shard needs, at least 1."""
-    intervals = -(-n // INTERVAL)
+    """How many intervals an epoch of n words has: on every rank as many as the longest shard needs."""
+    intervals = max(-(-n // INTERVAL), INTERVALS) if n else 0
     if hvd:
         intervals = int(hvd.allreduce(tf.constant(intervals), op=hvd.Max))
     if not intervals:

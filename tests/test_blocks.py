@@ -183,7 +183,7 @@ def test_training_finds_the_twins_reports_and_repeats(planted):
     vectors = blocks.train_blocks(*planted, **SETTINGS, report=lambda *row: seen.append(row))
     assert vectors.shape == (len(planted[1]), 32) and vectors.dtype == np.float32
     assert twins(vectors, planted[1]) > 0.8
-    intervals = 10 * 200_000 // blocks.INTERVAL
+    intervals = 10 * blocks.INTERVALS  # of 20,000 words
     assert [row[:2] for row in seen] == [(step, intervals) for step in range(intervals + 1)]
     assert seen[1][2] == pytest.approx(6 * np.log(2), abs=0.01)  # 6 questions for each pair, all rows still 0
     assert seen[-1][2] < 2.5 and seen[-1][3] > 0
@@ -199,6 +199,18 @@ def test_bad_arguments(planted):
         blocks.train_blocks(np.append(ids, [0, len(vocab)]), vocab)
     with pytest.raises(ValueError, match="the text has no word of the vocabulary"):
         blocks.train_blocks(np.zeros(9, np.int32), vocab)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_equal_shards_are_the_text_and_keep_equally_many_words(planted, size):
+    ids, vocab = planted
+    ids = np.concatenate([np.sort(ids), np.zeros(50_000, ids.dtype)])  # all frequent words first, unknown ones last
+    shards = blocks.equal_shards(ids, vocab, size, 1e-3)
+    assert len(shards) == size and (np.concatenate(shards) == ids).all()
+    kept = [vocab.keep_probability(1e-3)[shard[shard > 0]].sum() for shard in shards]
+    np.testing.assert_allclose(kept, np.mean(kept), atol=1.1)
+    assert size == 1 or np.ptp([len(shard) for shard in shards]) > 10_000
+    assert [len(shard) for shard in blocks.equal_shards(ids[:0], vocab, size)] == [0] * size
 
 
 # ---- On ranks: real engines, real Horovod
