@@ -4,11 +4,11 @@ Seconds of Horovod's allreduce against message size, and of bare sockets that mo
 """
 
 import argparse
-import json
 import sys
 
 from tqdm import tqdm
 
+from benchmarks.options import at_least, check_writable, positive, write_json
 from helpers.ranks import connect
 from helpers.wire import compare_with_tcp, fit_line, ring_bytes
 
@@ -61,35 +61,24 @@ def print_table(rows, fits):
         )
 
 
-def at_least(least):
-    def parse(text):
-        if int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text}, but it must be at least {least}")
-        return int(text)
-
-    return parse
-
-
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.allreduce", description="Allreduce: time and size.")
     parser.add_argument("--ranks", type=at_least(2), nargs="+", default=[2, 4], help="numbers of ranks (default: 2 4)")
     parser.add_argument("--json", metavar="OUT", help="write rows and fits to this file")
-    parser.add_argument("--repeats", type=at_least(1), default=9, help="a figure is the median of so many (default: 9)")
-    parser.add_argument("--most-mb", type=at_least(1), default=64, help="the largest message in MB (default: 64)")
+    parser.add_argument("--repeats", type=positive, default=9, help="a figure is the median of so many (default: 9)")
+    parser.add_argument("--most-mb", type=positive, default=64, help="the largest message in MB (default: 64)")
     options = parser.parse_args()
-    if options.json:
-        try:
-            open(options.json, "a").close()  # a path that cannot be written shows now, not after the work
-        except OSError as error:
-            sys.exit(str(error))
+    try:
+        check_writable(options.json)
+    except OSError as error:
+        sys.exit(str(error))
     rows, fits = [], []
     for size in options.ranks:
         measured = measure(size, sizes(options.most_mb), options.repeats)
         rows, fits = rows + measured, fits + fit(measured)
     print_table(rows, fits)
     if options.json:
-        with open(options.json, "w") as out:
-            json.dump({"rows": rows, "fits": fits, "repeats": options.repeats}, out, indent=1)
+        write_json(options.json, {"rows": rows, "fits": fits, "repeats": options.repeats})
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ Everything runs on one thread, but `pair_dataset` fills its batches in a thread 
 """
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -14,6 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from benchmarks.options import check_writable, positive, write_json
 from helpers.corpus import load_corpus
 from helpers.skipgram import generate_batch, pair_batches, skipgram_pairs
 from helpers.train import pair_dataset
@@ -92,13 +92,6 @@ def one_tensorflow_thread():
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
-def positive(text):
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number}, but it must be at least 1")
-    return number
-
-
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.batching", description="How fast pairs are made.")
     parser.add_argument("--corpus", default="docs", help="docs, text8, planted or a path (default: docs)")
@@ -109,8 +102,7 @@ def main():
     one_tensorflow_thread()
     try:
         corpus = load_corpus(options.corpus)
-        if options.json:
-            open(options.json, "a").close()  # a path that cannot be written shows now, not after the work
+        check_writable(options.json)
     except (OSError, ValueError) as error:
         sys.exit(str(error))
     print(f"Corpus {corpus.name}, {len(corpus.words):,} words; the first {MOST_WORDS:,} at most give pairs.")
@@ -121,8 +113,7 @@ def main():
     print_table(rows)
     if options.json:
         shared = {"corpus": corpus.name, "window": WINDOW, "repeats": options.repeats, "seed": options.seed}
-        with open(options.json, "w") as out:
-            json.dump([{**row, **shared} for row in rows], out, indent=1)
+        write_json(options.json, [{**row, **shared} for row in rows])
 
 
 if __name__ == "__main__":

@@ -6,14 +6,12 @@ run for a moment without a word to each other, which shows what their exchange c
 
 import argparse
 import json
-import os
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
-from gensim.models import Word2Vec
 
+from benchmarks.options import check_writable, positive, write_json
+from benchmarks.words_per_second import train_gensim
 from helpers.climb import DIM, RUNGS, WINDOW, climb, fit, pairs_of, planned, predicted, read, time_collectives
 from helpers.embeddings import neighbours, scores, to_keyed_vectors
 from helpers.ranks import connect, report
@@ -71,30 +69,25 @@ def rung(name, ranks, text, options, network):
     two = row(name, 2, ranks.run(run, name, text, False, pairs, progress=True), vocab)
     silent = ranks.run(run, name, text, False, {"seconds": 2, "talk": False})
     without = sum(r["pairs"] / r["seconds"] for r in silent)
-    compute = len(silent) * RUNGS[name].batch / without
     two["share"] = max(0.0, 1 - two["pairs_per_s"] / without)
-    two["formula"] = planned(name, vocab)[1] / RUNGS[name].batch
-    two["predicted"] = predicted(name, vocab, compute, *network)
+    step_pairs, _, sent = planned(name, ids, vocab)
+    two["formula"] = sent / step_pairs
+    two["predicted"] = predicted(name, ids, vocab, without, network)
     return [one, two]
 
 
 def gensim_row(text, options):
     """gensim with two workers on the same words, UNK left out."""
     ids, vocab = read(*text)
-    words = [vocab.words[i] for i in ids if i]
-    sentences = [words[start : start + 1_000] for start in range(0, len(words), 1_000)]
-    settings = {"sg": 1, "negative": 5, "sample": 1e-4, "min_count": 1, "workers": 2, "seed": options.seed}
-    model = Word2Vec(vector_size=DIM, window=WINDOW, **settings)
-    model.build_vocab(sentences)
-    begin = time.perf_counter()
-    model.train(sentences, total_examples=len(sentences), epochs=options.epochs)
-    seconds, pairs = time.perf_counter() - begin, options.epochs * pairs_of(ids[ids > 0], vocab)
+    known = [vocab.words[i] for i in ids if i]
+    model, seconds = train_gensim(known, 2, options.epochs, options.seed, min_count=1)
+    pairs = options.epochs * pairs_of(ids[ids > 0], vocab)
     found = {"rung": "gensim, 2 workers", "ranks": 2, "pairs": pairs, "seconds": seconds}
     found["pairs_per_s"] = pairs / seconds
     vectors = np.zeros([len(vocab), DIM], np.float32)
     vectors[0, 0] = 1  # UNK
     for i, word in enumerate(vocab.words[1:], 1):
-        vectors[i] = model.wv[word] if word in model.wv else vectors[0]
+        vectors[i] = model[word] if word in model else vectors[0]
     return {**found, "bytes_per_pair": 0.0, "loss": None, **quality(vectors, vocab)}
 
 
@@ -109,9 +102,9 @@ def show(rows):
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ladder", description=__doc__.split("\n")[2])
     parser.add_argument("--corpus", default="docs", help="docs, text8 or a path (default: docs)")
-    parser.add_argument("--words", type=int, default=1_000_000, help="so many words of it (default: 1000000)")
-    parser.add_argument("--vocabulary", type=int, default=10_000)
-    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--words", type=positive, default=1_000_000, help="so many words of it (default: 1000000)")
+    parser.add_argument("--vocabulary", type=positive, default=10_000)
+    parser.add_argument("--epochs", type=positive, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rungs", nargs="+", choices=[*RUNGS], default=[*RUNGS], metavar="RUNG")
     parser.add_argument("--json", metavar="OUT")
@@ -119,8 +112,7 @@ def main():
     text = options.corpus, options.vocabulary, options.words
     try:
         ids, vocab = read(*text)
-        if options.json and not os.access(Path(options.json).resolve().parent, os.W_OK):
-            raise OSError(f"{options.json} cannot be written")
+        check_writable(options.json)
     except (OSError, ValueError) as error:
         sys.exit(str(error))
     label = options.corpus if options.corpus in ("docs", "text8", "planted") else "file"  # no path in the results
@@ -141,9 +133,7 @@ def main():
     if options.json:
         network = {"latency": network[0], "bandwidth": network[1], "timings": timings}
         results = {"settings": settings, **network, "rows": rows}
-        part = Path(f"{options.json}.part")
-        part.write_text(json.dumps(results, indent=1) + "\n")
-        part.replace(options.json)
+        write_json(options.json, results)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,10 @@ the same number of pairs; one setting at a time changed; half precision. Noteboo
 import argparse
 import json
 import multiprocessing
-import os
 import statistics
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -20,8 +18,9 @@ import tensorflow as tf
 from gensim.test.utils import datapath
 from tqdm import tqdm
 
-from helpers.corpus import load_corpus, planted_twin
-from helpers.embeddings import PAIR_SETS, to_keyed_vectors
+from benchmarks.options import check_writable, write_json
+from helpers.corpus import load_corpus
+from helpers.embeddings import PAIR_SETS, to_keyed_vectors, twins_found
 from helpers.losses import LOSSES, adagrad_step, draw_samples, frequency_biases, make_loss, mixed_sgns
 from helpers.model import make_tables
 from helpers.skipgram import pair_batches
@@ -55,16 +54,6 @@ NOUNS = """
 # ---- Quality
 
 
-def twin_accuracy(vectors, words):
-    """The share of planted content words whose nearest content word, by cosine, is their twin."""
-    content = [i for i, word in enumerate(words) if word.startswith("t")]
-    unit = vectors[content] / np.linalg.norm(vectors[content], axis=1, keepdims=True)
-    cosines = unit @ unit.T
-    np.fill_diagonal(cosines, -1)
-    names = [words[i] for i in content]
-    return float(np.mean([planted_twin(name) == names[i] for name, i in zip(names, cosines.argmax(1), strict=True)]))
-
-
 def plural_accuracy(vectors, words):
     """The share of the questions "array is to arrays as file is to ?" answered exactly, among all words."""
     index = {word: i for i, word in enumerate(words)}
@@ -83,7 +72,7 @@ def plural_accuracy(vectors, words):
 def quality(label, vectors, words):
     """The scores that the corpus allows: dict of floats."""
     if label == "planted":
-        return {"twins": twin_accuracy(vectors, words)}
+        return {"twins": twins_found(vectors, words)}
     keyed = to_keyed_vectors(vectors, words)
     found = {"plurals": plural_accuracy(vectors, words)}
     for name, file in PAIR_SETS.items():
@@ -260,12 +249,6 @@ def print_rows(title, rows):
         print(" ".join(f"{text:>16}" for text in texts))
 
 
-def write(path, results):
-    part = Path(f"{path}.part")
-    part.write_text(json.dumps(results, indent=1) + "\n")
-    part.replace(path)
-
-
 def main():
     tf.get_logger().setLevel("ERROR")  # it takes the many steps that are compiled here for one compiled too often
     parser = argparse.ArgumentParser(prog="python -m benchmarks.losses", description="Cost and quality of the losses")
@@ -279,8 +262,7 @@ def main():
     try:
         text, small = Text(options.corpus, options.vocabulary), Text(options.corpus, SMALL)
         planted = Text("planted", 651)
-        if options.json and not os.access(Path(options.json).resolve().parent, os.W_OK):
-            raise OSError(f"{options.json} cannot be written")
+        check_writable(options.json)
     except (OSError, ValueError) as error:
         sys.exit(str(error))
     settings = {
@@ -306,7 +288,7 @@ def main():
     ]
     print_rows("Quality", results["quality"])
     if options.json:
-        write(options.json, results)
+        write_json(options.json, results)
 
 
 if __name__ == "__main__":

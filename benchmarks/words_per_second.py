@@ -13,7 +13,6 @@ draws windows and subsamples in the same way. Speeds are medians and scores mean
 """
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -23,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.batching import positive
+from benchmarks.options import check_writable, positive, write_json
 from helpers.corpus import load_corpus
 from helpers.embeddings import scores, to_keyed_vectors
 from helpers.onengine import limit_threads
@@ -107,19 +106,22 @@ def run_canonical(n, ids, vocab, pairs, seed):
 
 
 def run_gensim(n, words, vocab, options, pairs, seed):
+    model, seconds = train_gensim(words, n, options.epochs, seed, MIN_COUNT)
+    vectors = np.stack([np.ones(DIM, np.float32), *(model[word] for word in vocab.words[1:])])
+    return {"seconds": seconds, "pairs": pairs, **quality(vectors, vocab)}
+
+
+def train_gensim(words, workers, epochs, seed, min_count):
+    """gensim's Word2Vec with the settings of this benchmark: (its KeyedVectors, seconds of training)."""
     from gensim.models import Word2Vec
 
-    model = Word2Vec(
-        vector_size=DIM, window=WINDOW, min_count=MIN_COUNT, sg=1, negative=NEGATIVES, sample=THRESHOLD, workers=n,
-        seed=seed,
-    )
+    settings = {"sg": 1, "negative": NEGATIVES, "sample": THRESHOLD, "min_count": min_count, "workers": workers}
+    model = Word2Vec(vector_size=DIM, window=WINDOW, seed=seed, **settings)
     sentences = [words[i : i + SENTENCE] for i in range(0, len(words), SENTENCE)]
     model.build_vocab(sentences)
     begin = time.perf_counter()
-    model.train(sentences, total_examples=len(sentences), epochs=options.epochs)
-    seconds = time.perf_counter() - begin
-    vectors = np.stack([np.ones(DIM, np.float32), *(model.wv[word] for word in vocab.words[1:])])
-    return {"seconds": seconds, "pairs": pairs, **quality(vectors, vocab)}
+    model.train(sentences, total_examples=len(sentences), epochs=epochs)
+    return model.wv, time.perf_counter() - begin
 
 
 def quality(vectors, vocab):
@@ -231,16 +233,14 @@ def main():
     try:
         corpus = load_corpus(options.corpus)
         vocab = frequent(corpus.words)
-        for path in filter(None, (options.json, options.figure)):
-            open(path, "a").close()  # a path that cannot be written shows now, not after the work
+        check_writable(options.json, options.figure)
         print(f"Corpus {corpus.name}: {len(corpus.words):,} words, {len(vocab) - 1:,} of them different and frequent.")
         rows = measure(corpus.words, vocab, options)
     except (OSError, ValueError, RankFailure) as error:
         sys.exit(str(error))
     print_table(rows)
     if options.json:
-        with open(options.json, "w") as out:
-            json.dump([{**row, "corpus": Path(corpus.name).name} for row in rows], out, indent=1)
+        write_json(options.json, [{**row, "corpus": Path(corpus.name).name} for row in rows])
     if options.figure:
         draw(rows, Path(corpus.name).name, options.figure)
 

@@ -40,7 +40,10 @@ def train_blocks(
     text, noise, keep = known_words(ids, vocab), noise_table(vocab), vocab.keep_probability(threshold)
     tables = make_tables(len(vocab), dim, np.random.default_rng(seed))
     common = [tf.Variable(table) for table in tables] if hvd else tables
-    exchange = make_exchange(tables, common, partial(combine, hvd=hvd)) if hvd else nullcontext
+    exchange = nullcontext
+    if hvd:
+        allreduce = partial(hvd.allreduce, op=hvd.Sum, name="changes")
+        exchange = make_exchange(tables, common, allreduce, merge_changes)
     train = make_train(tables, highest_rates(vocab, keep, window, negatives), window, negatives)
     rng = np.random.default_rng([seed, hvd.rank() if hvd else 0])
     intervals = count_intervals(len(text), hvd)
@@ -58,7 +61,7 @@ def train_blocks(
         with exchange(due_rows(step, len(vocab))):
             loss = float(train(words, reach, lr * (1 - step / steps), lr / steps))
         pairs += 2 * int(reach.sum())
-    for rows in np.array_split(np.arange(len(vocab)), len(vocab) // 2_000 + 1):
+    for rows in np.array_split(np.arange(len(vocab)), len(vocab) // 4_000 + 1):
         with exchange(rows):
             pass
     if report:
@@ -149,25 +152,27 @@ def mean_loss(centers, contexts, labels, weights):
     return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(weights * labels))
 
 
-def make_exchange(tables, common, combine):
+def make_exchange(tables, common, allreduce, merge):
     """exchange(rows), a context: what this rank has changed in these rows travels while the body trains on.
 
     rows: int [n], all different. `tables` is what this rank trains; `common`, equal on all ranks, is the start plus
-    all that has travelled. combine: float32 [2, n, dim], the changes of this rank, to those of all; it runs in a
-    second thread, because inside of `train` it would wait until TensorFlow's only thread has trained.
+    all that has travelled. allreduce: the sum over all ranks of a float32 vector. It is called in a second thread and
+    not in a tf.function, where it would wait until TensorFlow's only thread has trained. merge: see `merge_changes`.
     """
-    thread, ids, rows_of_both = ThreadPoolExecutor(1), tf.TensorSpec([None], tf.int32), tf.TensorSpec([2, None, None])
+    thread, ids, vector = ThreadPoolExecutor(1), tf.TensorSpec([None], tf.int32), tf.TensorSpec([None])
+    dim = tables[0].shape[1]
 
     @tf.function(input_signature=[ids])
     def changed(rows):
-        return tf.stack([tf.gather(tables[i], rows) - tf.gather(common[i], rows) for i in range(2)])
+        mine = [tf.gather(tables[i], rows) - tf.gather(common[i], rows) for i in range(2)]
+        squares = [tf.reduce_sum(change**2, axis=1) for change in mine]
+        return tf.concat([tf.reshape(part, [-1]) for part in mine + squares], axis=0)
 
-    @tf.function(input_signature=[rows_of_both])
-    def travel(mine):
-        return combine(mine)
-
-    @tf.function(input_signature=[ids, rows_of_both, rows_of_both])
-    def apply(rows, mine, everyone):
+    @tf.function(input_signature=[ids, vector, vector])
+    def apply(rows, mine, sums):
+        numbers = 2 * dim * tf.size(rows)
+        mine, total = (tf.reshape(both[:numbers], [2, -1, dim]) for both in (mine, sums))
+        everyone = merge(total, tf.reshape(sums[numbers:], [2, -1, 1]))
         for i in range(2):
             common[i].scatter_add(tf.IndexedSlices(everyone[i], rows))
             tables[i].scatter_add(tf.IndexedSlices(everyone[i] - mine[i], rows))
@@ -176,23 +181,22 @@ def make_exchange(tables, common, combine):
     def exchange(rows):
         rows = tf.constant(rows, tf.int32)
         mine = changed(rows)
-        everyone = thread.submit(travel, mine)
+        sums = thread.submit(allreduce, mine)
         yield
-        apply(rows, mine, everyone.result())
+        apply(rows, mine, sums.result())
 
     return exchange
 
 
-def combine(mine, hvd):
-    """The changes of all ranks to the same rows, as one: float32 [2, rows, dim], like `mine`, and equal on all ranks.
+def merge_changes(total, squares):
+    """The changes of all ranks to some rows as one change, float32, like `total`.
 
-    Changes in different directions are added. Ranks that went the same way have made the same progress, so there the
-    sum would overshoot, and their mean is taken: the idea of Adasum (Maleki et al., 2021), here for each row. For
-    that one column more travels: the sum of squares is that of the sum when the changes are at right angles.
+    total: the sum of the changes, float32 [..., dim]. squares: the sum over the ranks of the squared length of the
+    change of a row, [..., 1]. Changes in different directions are added. Ranks that went the same way have made the
+    same progress, so there the sum would overshoot, and their mean is taken: the idea of Adasum (Maleki et al., 2021),
+    here for each row. `squares` is the squared length of the sum when the changes are at right angles.
     """
-    both = hvd.allreduce(tf.concat([mine, tf.reduce_sum(mine**2, 2, keepdims=True)], 2), op=hvd.Sum, name="changes")
-    total, squares = both[:, :, :-1], both[:, :, -1:]
-    return total * tf.minimum(1.0, tf.math.divide_no_nan(squares, tf.reduce_sum(total**2, 2, keepdims=True)))
+    return total * tf.minimum(1.0, tf.math.divide_no_nan(squares, tf.reduce_sum(total**2, -1, keepdims=True)))
 
 
 def highest_rates(vocab, keep, window, negatives):

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from helpers.blocks import INTERVAL, due_rows, train_blocks
-from helpers.corpus import load_corpus, planted_twin
+from helpers.blocks import INTERVAL, INTERVALS, due_rows, train_blocks
+from helpers.corpus import load_corpus
+from helpers.embeddings import twins_found
 from helpers.ladder import (
     PARTS,
     SAMPLED,
@@ -24,13 +25,15 @@ from helpers.ladder import (
 from helpers.model import make_tables
 from helpers.skipgram import generate_batch, pair_batches, shard
 from helpers.vocab import Vocab
+from helpers.wire import fit_line
 
 DIM, WINDOW, BATCH = 128, 5, 2048
 PAIR_RATE = 0.01  # what a pair may change, to begin with: lr is PAIR_RATE x the pairs of a step
 
 
 class Rung(NamedTuple):
-    """make: see above. batch: pairs of a step. local: a step is PARTS small ones, then changes are summed.
+    """make: see above. batch: pairs of a step (blocks: see `planned`). local: a step is PARTS small ones, then changes
+    are summed.
 
     late: at the end, some rows still have to be exchanged. source: of the pairs, "windows" is `generate_batch`.
     """
@@ -55,7 +58,7 @@ RUNGS = {
     "hot and cold": Rung(partial(make_deltas, due=due_rows), PARTS * BATCH, local=True, late=True),
     "changed rows": Rung(make_changed, PARTS * BATCH, local=True),
     "overlap": Rung(make_overlapped, PARTS * BATCH, local=True, late=True),
-    "blocks": Rung(train_blocks, INTERVAL, source="words"),
+    "blocks": Rung(train_blocks, source="words"),
 }
 
 
@@ -158,10 +161,16 @@ def distinct(n, share, drawn=0):
     return float(np.sum(1 - (1 - share) ** n * (1 - sampled) ** drawn))
 
 
-def planned(name, vocab, size=2):
-    """(messages, bytes) that a rank sends in a step of this rung, when `size` ranks take part."""
+def planned(name, ids, vocab, size=2):
+    """(pairs, messages, bytes) of a rank in a step of this rung, when `size` ranks share one epoch of the text.
+
+    A step of "blocks" is an interval; its bytes include a share of the rows that are exchanged after the last one.
+    """
     share = vocab.counts * vocab.keep_probability()
     share, words, pairs = share / share.sum(), len(vocab), RUNGS[name].batch
+    intervals = max(INTERVALS, len(ids) / size / INTERVAL)
+    if name == "blocks":
+        pairs = pairs_of(ids, vocab) / size / intervals
     centers, contexts = distinct(pairs, share), distinct(pairs, share, SAMPLED)
     due = np.mean([len(due_rows(step, words)) for step in range(64)])
     touched = distinct(2 * pairs, share, PARTS * SAMPLED)
@@ -178,13 +187,13 @@ def planned(name, vocab, size=2):
         "deltas": dense,
         "hot and cold": due * (2 * row + 4),
         "overlap": due * (2 * row + 4),
-        "blocks": due * 2 * (row + 4),
+        "blocks": (due + words / intervals) * 2 * (row + 4),
     }
     messages = {"dense": 3, "dense, float16": 3, "merged rows": 6}
     if name in reduced:
-        return messages.get(name, 1), 2 * (size - 1) / size * reduced[name]
+        return pairs, messages.get(name, 1), 2 * (size - 1) / size * reduced[name]
     sparse = pairs * (row + 4) + (pairs + SAMPLED) * (row + 8 + 4 + 8)
-    return messages.get(name, 1 if name in gathered else 6), (size - 1) * gathered.get(name, sparse)
+    return pairs, messages.get(name, 1 if name in gathered else 6), (size - 1) * gathered.get(name, sparse)
 
 
 def time_collectives(hvd, sizes=(1_000, 30_000, 300_000, 3_000_000)):
@@ -202,19 +211,17 @@ def time_collectives(hvd, sizes=(1_000, 30_000, 300_000, 3_000_000)):
 
 
 def fit(timings):
-    """(latency in s, bandwidth in bytes/s): least squares of the relative error of latency + bytes / bandwidth."""
-    sent, seconds = np.array([row[1:] for row in timings]).T
-    columns = np.stack([1 / seconds, sent / seconds], axis=1)
-    latency, per_byte = np.linalg.lstsq(columns, np.ones(len(seconds)), rcond=None)[0]
-    return max(latency, 0.0), 1 / per_byte
+    """(latency in s, bandwidth in bytes/s) of the rows of `time_collectives`; see `wire.fit_line`."""
+    return fit_line([sent for _, sent, _ in timings], [seconds for *_, seconds in timings])[:2]
 
 
-def predicted(name, vocab, compute, latency, bandwidth, size=2):
-    """Pairs/s of all ranks; compute: seconds of a step without a word to the others."""
-    messages, sent = planned(name, vocab, size)
-    talk = messages * latency + sent / bandwidth
+def predicted(name, ids, vocab, silent, network, size=2):
+    """Pairs/s of all ranks. silent: the same without a word to each other; network: latency and bandwidth of `fit`."""
+    pairs, messages, sent = planned(name, ids, vocab, size)
+    latency, bandwidth = network
+    compute, talk = size * pairs / silent, messages * latency + sent / bandwidth
     step = max(compute, talk) if name in ("overlap", "blocks") else compute + talk
-    return size * RUNGS[name].batch / step
+    return size * pairs / step
 
 
 # ---- How large a step may be
@@ -235,13 +242,3 @@ def train_planted(ranks, factor, warm_up=0.0, pairs=400_000, lr=4.0):
         rise = min(1.0, (done + 1) / (warm_up * steps)) if warm_up else 1.0
         losses.append(step(*next(source), lr * factor * rise * (1 - 0.9 * done / steps)))
     return float(np.mean(losses[-max(1, steps // 10) :])), twins_found(tables[0].numpy(), vocab.words)
-
-
-def twins_found(vectors, words):
-    """The share of planted content words whose nearest content word, by cosine, is their twin."""
-    content = [i for i, word in enumerate(words) if word.startswith("t")]
-    unit = vectors[content] / np.linalg.norm(vectors[content], axis=1, keepdims=True)
-    cosines = unit @ unit.T
-    np.fill_diagonal(cosines, -1)
-    names = [words[i] for i in content]
-    return float(np.mean([planted_twin(name) == names[i] for name, i in zip(names, cosines.argmax(1), strict=True)]))

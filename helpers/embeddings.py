@@ -10,6 +10,8 @@ from gensim.models import KeyedVectors
 from gensim.test.utils import datapath
 from gensim.utils import open as open_any
 
+from helpers.corpus import planted_twin
+
 PAIR_SETS = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}  # gensim ships them, as test data
 ANALOGY_SET = "questions-words.txt"
 ANALOGY_WORDS = 15_000  # answers are looked for among so many of the most frequent words
@@ -84,6 +86,16 @@ def scores(keyed):
     sections = analogies(keyed)
     right, asked, total = (sum(column) for column in zip(*sections.values(), strict=True))
     return {**found, "analogy": right / asked if asked else None, "analogy_coverage": asked / total}
+
+
+def twins_found(vectors, words):
+    """The share of planted content words whose nearest content word, by cosine, is their twin."""
+    content = [i for i, word in enumerate(words) if word.startswith("t")]
+    unit = vectors[content] / np.linalg.norm(vectors[content], axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    np.fill_diagonal(cosines, -1)
+    names = [words[i] for i in content]
+    return float(np.mean([planted_twin(name) == names[i] for name, i in zip(names, cosines.argmax(1), strict=True)]))
 
 
 def analogies(keyed, restrict=ANALOGY_WORDS):

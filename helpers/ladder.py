@@ -5,12 +5,15 @@ contexts are int32 [pairs]. tables: those of `helpers.model.make_tables`. hvd: h
 process. What a step of two ranks equals, and what not, is tested in tests/test_ladder.py.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 
 import numpy as np
 import tensorflow as tf
 
 from helpers.blocks import due_rows
+from helpers.model import merge
 
 PARTS, SAMPLED = 16, 64  # small steps between two exchanges; negatives of a batch
 PAIRS, RATE = tf.TensorSpec([None], tf.int32), tf.TensorSpec([])  # PAIRS: also a list of rows
@@ -64,12 +67,6 @@ def make_taped(tables, hvd=None, **options):
 def make_halved(tables, hvd=None):
     """Whole tables of gradients, sent as float16."""
     return make_taped(tables, hvd, sparse_as_dense=True, **({"compression": hvd.Compression.fp16} if hvd else {}))
-
-
-def merge(slope):
-    """The same gradient with every row once."""
-    rows, place = tf.unique(slope.indices)
-    return tf.IndexedSlices(tf.math.unsorted_segment_sum(slope.values, place, tf.size(rows)), rows, slope.dense_shape)
 
 
 def make_merged(tables, hvd=None):
@@ -199,19 +196,32 @@ def make_changed(tables, hvd=None):
 
 
 def make_overlapped(tables, hvd=None):
-    """The changes made until now travel while the next steps are computed; hot rows often, cold rows seldom."""
-    common, done, words = [tf.Variable(table) for table in tables], count(), tables[2].shape[0]
+    """The changes made until now travel while the next steps are computed; hot rows often, cold rows seldom.
 
-    @tf.function(input_signature=[PAIRS, PAIRS, RATE, PAIRS])
-    def train(centers, contexts, lr, rows):
-        mine = side_by_side(tables, rows) - side_by_side(common, rows)
-        everyone = hvd.allreduce(mine, op=hvd.Sum) if hvd else mine
-        loss = several(tables, centers, contexts, lr)
+    They travel in a second thread: in one tf.function with the steps, they would wait until these are computed.
+    """
+    common, done, words = [tf.Variable(table) for table in tables], count(), tables[2].shape[0]
+    thread, matrix = ThreadPoolExecutor(1), tf.TensorSpec([None, None])
+
+    @tf.function(input_signature=[PAIRS])
+    def changed(rows):
+        return side_by_side(tables, rows) - side_by_side(common, rows)
+
+    @tf.function(input_signature=[PAIRS, PAIRS, RATE])
+    def train(centers, contexts, lr):
+        return several(tables, centers, contexts, lr)
+
+    @tf.function(input_signature=[PAIRS, matrix, matrix])
+    def arrive(rows, mine, everyone):
         add(common, rows, everyone)
         add(tables, rows, everyone - mine)
-        return loss
 
     def step(centers, contexts, lr, rows=None):
-        return train(centers, contexts, lr, due_rows(next(done), words) if rows is None else rows)
+        rows = due_rows(next(done), words) if rows is None else rows
+        mine = changed(rows)
+        travel = thread.submit(partial(hvd.allreduce, op=hvd.Sum, name="changes") if hvd else tf.identity, mine)
+        loss = train(centers, contexts, lr)
+        arrive(rows, mine, travel.result())
+        return loss
 
     return step

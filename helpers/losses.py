@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from helpers.model import merge
+
 SAMPLERS = ("log_uniform", "uniform", "unigram")
 
 
@@ -219,9 +221,8 @@ def adagrad_step(loss, tables, rate):
 def _adagrad(table, square, rate, slope):
     options = {"var": table, "accum": square, "lr": rate, "epsilon": 1e-7}
     if isinstance(slope, tf.IndexedSlices):
-        rows, place = tf.unique(slope.indices)
-        merged = tf.math.unsorted_segment_sum(slope.values, place, tf.size(rows))
-        tf.raw_ops.ResourceSparseApplyAdagradV2(**options, grad=merged, indices=rows)
+        slope = merge(slope)
+        tf.raw_ops.ResourceSparseApplyAdagradV2(**options, grad=slope.values, indices=slope.indices)
     else:
         tf.raw_ops.ResourceApplyAdagradV2(**options, grad=slope)
 

@@ -1,4 +1,4 @@
-"""The tables of word2vec and the NCE loss on them."""
+"""The tables of word2vec, the NCE loss on them and its gradient, merged."""
 
 import tensorflow as tf
 
@@ -10,6 +10,12 @@ def make_tables(vocab_size, dim, seed):
     """
     start = tf.random.stateless_uniform([vocab_size, dim], [seed, 0], -0.5 / dim, 0.5 / dim)
     return [tf.Variable(start), tf.Variable(tf.zeros([vocab_size, dim])), tf.Variable(tf.zeros([vocab_size]))]
+
+
+def merge(slope):
+    """The same gradient with every row once, its values added up. slope: tf.IndexedSlices."""
+    rows, place = tf.unique(slope.indices)
+    return tf.IndexedSlices(tf.math.unsorted_segment_sum(slope.values, place, tf.size(rows)), rows, slope.dense_shape)
 
 
 def nce_loss(tables, centers, contexts, num_sampled=64):

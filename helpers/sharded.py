@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
 
+from helpers.model import merge
+
 BLOCK_ROWS = 8192  # rows that are drawn together
 
 
@@ -75,12 +77,6 @@ def gradients(tape, loss, tables):
         raise ValueError("the loss has no gradient for some table: compute all of it inside the tape, from every table")
     slopes = iter(found)
     return [[merge(next(slopes)) for _ in part] for part in parts]
-
-
-def merge(slope):
-    """The same gradient with every row once, its values added up. slope: tf.IndexedSlices."""
-    rows, place = tf.unique(slope.indices)
-    return tf.IndexedSlices(tf.math.unsorted_segment_sum(slope.values, place, tf.size(rows)), rows, slope.dense_shape)
 
 
 def sgd(table, slopes, rate):

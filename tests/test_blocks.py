@@ -9,7 +9,8 @@ import pytest
 import tensorflow as tf
 
 from helpers import blocks
-from helpers.corpus import load_corpus, planted_twin
+from helpers.corpus import load_corpus
+from helpers.embeddings import twins_found
 from helpers.ranks import connect
 from helpers.skipgram import pairs_within, shard
 from helpers.vocab import Vocab
@@ -165,16 +166,6 @@ def planted():
     return vocab.encode(words), vocab
 
 
-def twins(vectors, vocab):
-    """The share of the planted words whose nearest neighbour is their twin."""
-    content = [i for i, word in enumerate(vocab.words) if word[0] == "t"]
-    unit = vectors[content] / np.linalg.norm(vectors[content], axis=1, keepdims=True)
-    cosines = unit @ unit.T
-    np.fill_diagonal(cosines, -1)
-    names = [vocab.words[i] for i in content]
-    return np.mean([names[j] == planted_twin(name) for name, j in zip(names, cosines.argmax(axis=1), strict=True)])
-
-
 SETTINGS = {"dim": 32, "epochs": 10, "lr": 0.05, "threshold": 1e-2}
 
 
@@ -182,7 +173,7 @@ def test_training_finds_the_twins_reports_and_repeats(planted):
     seen = []
     vectors = blocks.train_blocks(*planted, **SETTINGS, report=lambda *row: seen.append(row))
     assert vectors.shape == (len(planted[1]), 32) and vectors.dtype == np.float32
-    assert twins(vectors, planted[1]) > 0.8
+    assert twins_found(vectors, planted[1].words) > 0.8
     intervals = 10 * blocks.INTERVALS  # of 20,000 words
     assert [row[:2] for row in seen] == [(step, intervals) for step in range(intervals + 1)]
     assert seen[1][2] == pytest.approx(6 * np.log(2), abs=0.01)  # 6 questions for each pair, all rows still 0
@@ -223,7 +214,8 @@ def steps_on_ranks(start, parts, steps):
     words, reach = parts[hvd.rank()]
     tables, common = variables(start), variables(start)
     train = blocks.make_train(tables, highest(), WINDOW, NEGATIVES)
-    exchange, found = blocks.make_exchange(tables, common, partial(hvd.allreduce, op=hvd.Sum)), []
+    allreduce, found = partial(hvd.allreduce, op=hvd.Sum), []
+    exchange = blocks.make_exchange(tables, common, allreduce, merge=lambda total, squares: total)
     for step in range(steps):
         train(words[step : step + 1], reach[step : step + 1], LR / 50, 0.0)
         with exchange(range(V)):
@@ -267,7 +259,9 @@ def test_exchange_after_every_step_is_the_serial_run(ranks):
 def combined(changes):
     import horovod.tensorflow as hvd
 
-    return blocks.combine(tf.constant(changes[hvd.rank()]), hvd).numpy()
+    mine = tf.constant(changes[hvd.rank()])
+    squares = tf.reduce_sum(mine**2, axis=-1, keepdims=True)
+    return blocks.merge_changes(*(hvd.allreduce(part, op=hvd.Sum) for part in (mine, squares))).numpy()
 
 
 def test_equal_changes_are_averaged_and_orthogonal_ones_added(ranks):
@@ -282,7 +276,7 @@ def test_replicas_end_equal_and_as_good_as_one_rank(ranks, planted):
     half = len(planted[0]) // 2
     first, second = ranks.run(train_shards, *planted, [half, half])
     assert (first == second).all()
-    assert twins(first, planted[1]) > 0.8
+    assert twins_found(first, planted[1].words) > 0.8
 
 
 @pytest.mark.parametrize("lengths", [(30_000, 7_001), (30_000, 0), (0, 3)], ids=["shorter", "empty", "tiny"])

@@ -302,7 +302,7 @@ def test_hints_of_the_exercises(capsys, check, answer, hint):
 def test_twins_and_plurals_by_hand():
     vectors = np.array([[1, 1], [1, 0], [0.9, 0.1], [0, 1], [-1, 0.05]])
     words = ["UNK", "t00c00a", "t00c00b", "t00c01a", "t00c01b"]
-    assert benchmark.twin_accuracy(vectors, words) == 0.75  # t00c01a is nearer to t00c00b than to its twin
+    assert benchmark.twins_found(vectors, words) == 0.75  # t00c01a is nearer to t00c00b than to its twin
     words = ["file", "files", "array", "arrays", "UNK"]
     shifted = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [0, 1, 1], [-1, -1, 0.5]])
     assert benchmark.plural_accuracy(shifted, words) == 1
