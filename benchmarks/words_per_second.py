@@ -87,12 +87,11 @@ def canonical_on_rank(shards, vocab, seed):
 
 
 def run_blocks(n, ids, vocab, options, seed):
-    from helpers.blocks import equal_shards
+    from helpers.blocks import deal
 
     with connect(n, attach=False, env=RANK_ENV) as ranks:
         ranks.run(limit_threads, 1)
-        shards = equal_shards(ids, vocab, n, THRESHOLD)
-        results = ranks.run(train_on_rank, shards, vocab, options.epochs, seed, progress=True)
+        results = ranks.run(train_on_rank, deal(ids, n), vocab, options.epochs, seed, progress=True)
     vectors, seconds, pairs, megabytes = zip(*results, strict=True)
     memory = {"mb_per_rank": max(megabytes), "mb_of_tables": 2 * len(vocab) * DIM * 4 / 1e6}
     return {"seconds": max(seconds), "pairs": sum(pairs), **memory, **quality(vectors[0], vocab)}

@@ -69,16 +69,14 @@ def train_blocks(
     return common[0].numpy()
 
 
-def equal_shards(ids, vocab, size, threshold=1e-4):
-    """A text in `size` contiguous shards that take equally long to train, as a list of int arrays.
+def deal(ids, size, piece=1_000):
+    """A text in `size` shards, a list of int arrays: its pieces of so many words are dealt out like cards.
 
-    That is, with equally many words left after subsampling (as is to be expected): a rank that has more to do than
-    the others keeps them waiting.
+    Halves of a text are about different things, and ranks that read about different things drift apart between two
+    exchanges. Dealt shards are alike, also in how many words subsampling keeps: no rank has to wait for the others.
     """
-    keep = vocab.keep_probability(threshold)
-    keep[0] = 0
-    work = keep[ids]
-    return np.split(ids, np.searchsorted(np.cumsum(work), work.sum() * np.arange(1, size) / size))
+    owner = np.arange(len(ids)) // piece % size
+    return [ids[owner == rank] for rank in range(size)]
 
 
 def make_train(tables, highest, window, negatives):

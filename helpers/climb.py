@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from helpers.blocks import INTERVAL, INTERVALS, due_rows, train_blocks
+from helpers.blocks import INTERVAL, INTERVALS, deal, due_rows, train_blocks
 from helpers.corpus import load_corpus
 from helpers.embeddings import twins_found
 from helpers.ladder import (
@@ -99,7 +99,7 @@ def climb(rung, ids, vocab, hvd=None, *, pairs=None, seconds=None, seed=0, talk=
     """
     rank, size = (hvd.rank(), hvd.size()) if hvd else (0, 1)
     if rung.source == "words":
-        return _climb_blocks(shard(ids, rank, size), vocab, hvd if talk else None, pairs, seed)
+        return _climb_blocks(deal(ids, size)[rank], vocab, hvd if talk else None, pairs, seed)
     tf.random.set_seed(seed)
     tables = make_tables(len(vocab), DIM, seed)
     tables[2].assign(np.log(vocab.counts / vocab.counts.sum()))  # what is known from the counts alone

@@ -61,7 +61,10 @@ def shards(table):
 
 
 def lookup(table, ids):
-    """The rows of these ids: float32 [n, ...] for int [n]. Each different row is pulled from its server once."""
+    """The rows of these ids: float32 [n, ...] for int [n]. Each different row is pulled from its server once.
+
+    Call it inside of what is scheduled on a worker: called in the kernel itself, it first copies whole shards there.
+    """
     different, place = tf.unique(ids)
     return tf.gather(tf.nn.embedding_lookup(table, different), place)
 

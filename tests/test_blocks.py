@@ -193,15 +193,20 @@ def test_bad_arguments(planted):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_equal_shards_are_the_text_and_keep_equally_many_words(planted, size):
+@pytest.mark.parametrize("n", [0, 5, 10, 59, 60, 61, 1_000])
+def test_dealt_shards_are_the_pieces_of_the_text_in_turn(n, size):
+    shards = blocks.deal(np.arange(n), size, piece=10)
+    pieces = [np.split(shard, range(10, len(shard), 10)) for shard in shards]
+    turns = [pieces[i % size][i // size] for i in range(-(-n // 10))]
+    assert np.concatenate([np.arange(0), *turns]).tolist() == list(range(n)) and sum(map(len, shards)) == n
+    assert np.ptp([len(shard) for shard in shards]) <= 10
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_dealt_shards_keep_equally_many_words(planted, size):
     ids, vocab = planted
-    ids = np.concatenate([np.sort(ids), np.zeros(50_000, ids.dtype)])  # all frequent words first, unknown ones last
-    shards = blocks.equal_shards(ids, vocab, size, 1e-3)
-    assert len(shards) == size and (np.concatenate(shards) == ids).all()
-    kept = [vocab.keep_probability(1e-3)[shard[shard > 0]].sum() for shard in shards]
-    np.testing.assert_allclose(kept, np.mean(kept), atol=1.1)
-    assert size == 1 or np.ptp([len(shard) for shard in shards]) > 10_000
-    assert [len(shard) for shard in blocks.equal_shards(ids[:0], vocab, size)] == [0] * size
+    kept = [vocab.keep_probability(1e-3)[shard].sum() for shard in blocks.deal(np.sort(ids), size)]
+    np.testing.assert_allclose(kept, np.mean(kept), rtol=0.02)
 
 
 # ---- On ranks: real engines, real Horovod
@@ -254,6 +259,33 @@ def test_exchange_after_every_step_is_the_serial_run(ranks):
                 np.testing.assert_allclose(tables[i], serial[i], atol=1e-5)
                 np.testing.assert_allclose(common[i], serial[i], atol=1e-5)
                 assert (common[i] == on_ranks[0][step][1][i]).all()
+
+
+def arrives_before_training_ends(words, reach):
+    """Whether the sum of all ranks is there while this rank still trains, for about a second."""
+    import horovod.tensorflow as hvd
+
+    ended = []
+
+    def allreduce(mine):
+        total = hvd.allreduce(mine, op=hvd.Sum)
+        ended.append("allreduce")
+        return total
+
+    tables, common = variables(random_tables(3)), variables(random_tables(3))
+    exchange = blocks.make_exchange(tables, common, allreduce, blocks.merge_changes)
+    train = blocks.make_train(tables, highest(), WINDOW, NEGATIVES)
+    for steps in (1, 4_000):  # the first time, both compile
+        ended.clear()
+        with exchange(range(V)):
+            train(np.repeat(words, steps, 0), np.repeat(reach, steps, 0), LR, LR / steps)
+            ended.append("training")
+    return ended == ["allreduce", "training"]
+
+
+def test_changes_travel_while_a_rank_trains(ranks):
+    _, words, reach = blocks_of(blocks.BLOCKS * blocks.TOKENS, 5)
+    assert ranks.run(arrives_before_training_ends, words, reach) == [True, True]
 
 
 def combined(changes):
