@@ -343,7 +343,8 @@ def test_run_notebooks_reports_a_wrong_notebook_and_goes_on(tmp_path):
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 1 and done.stderr.strip() == "failed: 01_wrong.ipynb"
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "failed: 01_wrong.ipynb"  # before it, a kernel may complain while it ends
     assert re.search(r"^01_wrong\.ipynb +FAILED  \d+ s$", done.stdout, re.MULTILINE)
     assert re.search(r"^02_right\.ipynb +ok  \d+ s$", done.stdout, re.MULTILINE)
     assert "assert 2 + 2 == 5" in done.stdout and "sums" in done.stdout
