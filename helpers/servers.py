@@ -18,7 +18,6 @@ import logging
 import os
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import tensorflow as tf
@@ -147,7 +146,6 @@ class PSCluster:
         finally:
             if self._nursery:
                 self._nursery.stop()
-                _wait_for_coordinator_threads()
 
     def __enter__(self):
         return self
@@ -191,14 +189,6 @@ class PSCluster:
         if (role, index) not in self.pids:
             known = ", ".join(f"{role} {index}" for role, index in self.pids) or "none: they run elsewhere"
             raise ValueError(f"there is no server {role!r} {index} started here (there are: {known})")
-
-
-def _wait_for_coordinator_threads():
-    """Until they have seen that their servers are gone: what they still free would race with the next connection."""
-    for thread in threading.enumerate():
-        if thread.name.startswith(("WorkerClosureProcessingLoop", "WorkerPreemptionHandler")):
-            thread.join(STOP_SECONDS)
-    gc.collect()
 
 
 def _divert_messages():

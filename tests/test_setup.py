@@ -343,8 +343,7 @@ def test_run_notebooks_reports_a_wrong_notebook_and_goes_on(tmp_path):
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "failed: 01_wrong.ipynb"  # before it, a kernel may complain while it ends
+    assert done.returncode == 1 and done.stderr.strip() == "failed: 01_wrong.ipynb"
     assert re.search(r"^01_wrong\.ipynb +FAILED  \d+ s$", done.stdout, re.MULTILINE)
     assert re.search(r"^02_right\.ipynb +ok  \d+ s$", done.stdout, re.MULTILINE)
     assert "assert 2 + 2 == 5" in done.stdout and "sums" in done.stdout
@@ -352,6 +351,20 @@ def test_run_notebooks_reports_a_wrong_notebook_and_goes_on(tmp_path):
     assert f"{sys.executable} {tmp_path}" in page
     assert "AssertionError" in (tmp_path / "pages" / "01_wrong.html").read_text()
     assert [path.read_bytes() for path in (wrong, right)] == before
+
+
+def test_run_notebooks_keeps_what_a_dying_kernel_says_in_a_log(tmp_path):
+    died = write_notebook(tmp_path / "died.ipynb", "import os; os.write(2, b'last words'); os.abort()")
+    command = [sys.executable, ROOT / "tools" / "run_notebooks.py", "--out", tmp_path / "pages", died]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.strip() == "failed: died.ipynb" and "Kernel died" in done.stdout
+    assert "last words" in (tmp_path / "pages" / "died.log").read_text()
+
+
+def test_run_notebooks_names_a_missing_file():
+    command = [sys.executable, ROOT / "tools" / "run_notebooks.py", "nowhere.ipynb"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.endswith("error: no such file: nowhere.ipynb\n")
 
 
 def test_an_interrupted_run_ends_its_kernel_normally(tmp_path):

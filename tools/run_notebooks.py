@@ -3,6 +3,7 @@
     python tools/run_notebooks.py [--out build] [notebook.ipynb ...]        (all of notebooks/ by default)
 
 The notebooks themselves are left as they are. After a failing notebook the next one runs; the exit code is then 1.
+What a kernel says outside of its cells, as when it ends badly, is in build/<notebook>.log.
 """
 
 import argparse
@@ -34,6 +35,8 @@ def main():
     parser.add_argument("--out", type=Path, default=ROOT / "build", help="folder of the HTML pages")
     options = parser.parse_args()
     notebooks = options.notebooks or sorted((ROOT / "notebooks").glob("*.ipynb"))
+    if missing := [str(path) for path in notebooks if not path.is_file()]:
+        parser.error(f"no such file: {', '.join(missing)}")
     options.out.mkdir(parents=True, exist_ok=True)
     failed = [path.name for path in notebooks if not run(path, options.out)]
     sys.exit(f"failed: {', '.join(failed)}" if failed else f"no notebooks in {ROOT}" if not notebooks else 0)
@@ -45,7 +48,8 @@ def run(path, out):
     started = time.monotonic()
     line = Line(path.name)
     try:
-        asyncio.run(execute(notebook, path.parent, line))
+        with open(out / f"{path.stem}.log", "w") as log:
+            asyncio.run(execute(notebook, path.parent, line, log))
         error = None
     except (CellExecutionError, DeadKernelError) as failure:
         error = failure
@@ -60,7 +64,7 @@ def run(path, out):
     return error is None
 
 
-async def execute(notebook, folder, line):
+async def execute(notebook, folder, line, log):
     """Run every cell in a kernel of this Python, in folder. Raises Interrupted after Ctrl-C or SIGTERM.
 
     An interrupt goes to the running cell first, so that the kernel ends normally and stops the engines it started.
@@ -94,7 +98,7 @@ async def execute(notebook, folder, line):
     # whatever kernels the reader has installed: the Python that runs this
     client.create_kernel_manager().kernel_spec.argv = KERNEL
     try:
-        await client.async_execute()
+        await client.async_execute(stderr=log)
     except (CellExecutionError, DeadKernelError):
         if interrupts:
             raise Interrupted from None
