@@ -9,7 +9,8 @@ Trains the same text (words that come at least 5 times, 128 dimensions, window 5
 
 words_per_s are words of the text, also those that subsampling drops. Only training is timed, not the vocabulary, the
 start of the ranks or the compilation. gensim does not count its pairs: it is given those of blocks on 1 rank, which
-draws windows and subsamples in the same way. Speeds are medians and scores means over --repeats seeds.
+subsamples in the same way and counts as many pairs as random windows have in the mean. Speeds are medians and scores
+means over --repeats seeds.
 """
 
 import argparse

@@ -13,10 +13,10 @@ from functools import partial
 import numpy as np
 import tensorflow as tf
 
-from helpers.skipgram import draw_reach, subsample
+from helpers.skipgram import subsample
 
-TOKENS, BLOCKS, RANDOM = 32, 16, 32  # center words of a block, blocks of a step, random words of a block
-INTERVAL = 100_000  # words that a rank trains between two exchanges, or less: an epoch has at least
+TOKENS, BLOCKS, RANDOM = 16, 32, 24  # center words of a block, blocks of a step, random words of a block
+INTERVAL = 150_000  # words that a rank trains between two exchanges, or less: an epoch has at least
 INTERVALS = 10  # of them, also on a short text
 HOT = 250  # so many rows are exchanged each time, rarer words more seldom
 NOISE_SIZE = 1 << 20
@@ -29,9 +29,10 @@ def train_blocks(
     """Skip-gram with negative sampling: trains on a text and returns the vectors of its words, np.float32 [V, dim].
 
     ids: the text, int [n], as `vocab.encode` gives it. UNK (id 0) is left out, as word2vec leaves out rare words; its
-    row keeps its random start. negatives: weight of the random words. lr: falls linearly to 0. threshold: see
-    `Vocab.keep_probability`. report(step, steps, loss, pairs_per_s): called at the start and after each interval,
-    with the mean loss of a pair and its negatives, in nats, and the pairs of this rank.
+    row is random. Pairs count by their distance, see `pair_weights`. negatives: weight of the random words. lr: falls
+    linearly to 0, from interval to interval. threshold: see `Vocab.keep_probability`.
+    report(step, steps, loss, pairs_per_s): called at the start and after each interval, with the mean loss of a pair
+    and its negatives, in nats, and the pairs of this rank, as many as word2vec would be expected to draw.
     hvd: on ranks, the module horovod.tensorflow; then `ids` is the shard of this rank, of any length, also 0. All
     ranks end with the same vectors.
     ValueError for ids outside the vocabulary, a text without known words, and settings that are not above 0.
@@ -49,24 +50,27 @@ def train_blocks(
     intervals = count_intervals(len(text), hvd)
     steps, pairs, loss = epochs * intervals, 0, np.nan
     with exchange([0]):  # both compile
-        train(*cut_blocks(np.zeros(2 * window, np.int32), 0, 1, window, noise, rng), 0.0, 0.0)
+        train(cut_blocks(pad_text([], window), 0, 1, window, noise, rng), 0.0)
     begin = time.perf_counter()
     for step in range(steps):
         if report:
             report(step, steps, loss, pairs / (time.perf_counter() - begin))
         if step % intervals == 0:
             kept = [subsample(part, keep, rng) for part in np.array_split(text, intervals)]
-            kept = np.pad(np.concatenate(kept), window)
-        words, reach = cut_blocks(kept, step % intervals, intervals, window, noise, rng)
+            kept = np.concatenate(kept)
+            padded = pad_text(kept, window)
+        words = cut_blocks(padded, step % intervals, intervals, window, noise, rng)
         with exchange(due_rows(step, len(vocab))):
-            loss = float(train(words, reach, lr * (1 - step / steps), lr / steps))
-        pairs += 2 * int(reach.sum())
+            loss = float(train(words, lr * (1 - step / steps)))
+        pairs += (window + 1) * len(kept) / intervals
     for rows in np.array_split(np.arange(len(vocab)), len(vocab) // 4_000 + 1):
         with exchange(rows):
             pass
     if report:
         report(steps, steps, loss, pairs / (time.perf_counter() - begin))
-    return common[0].numpy()
+    vectors = common[0].numpy()
+    vectors[0] = np.random.default_rng(seed).random(dim, np.float32) - 0.5
+    return vectors
 
 
 def deal(ids, size, piece=1_000):
@@ -80,29 +84,25 @@ def deal(ids, size, piece=1_000):
 
 
 def make_train(tables, highest, window, negatives):
-    """Compile train(words, reach, lr, fall) -> loss, for `words` and `reach` from `cut_blocks`.
+    """Compile train(words, lr) -> loss, for `words` from `cut_blocks`.
 
-    lr falls by `fall` from the first step to the last, and for a row is at most its `highest`. loss: of the first
-    step, before it. The row of id 0 must be 0 in tables[1] and `highest`, and stays so: padding has no effect.
+    lr: for a row it is at most its `highest`. loss: of the first step, before it. The row of id 0 must be 0 in both
+    tables and `highest`, and stays so: padding has no effect.
     """
-    labels, all_weights = pair_weights(window, negatives)
+    labels, weights = pair_weights(window, negatives)
 
-    def gather(words, reach):
+    def gather(words):
         centers = words[:, window : window + TOKENS]
-        weights = tf.gather(all_weights, reach * TOKENS + tf.range(TOKENS))
-        return centers, tf.gather(tables[0], centers), tf.gather(tables[1], words), labels, weights
+        return centers, tf.gather(tables[0], centers), tf.gather(tables[1], words)
 
-    scalar, three = tf.TensorSpec([]), tf.TensorSpec([None] * 3, tf.int32)
-
-    @tf.function(input_signature=[three, three, scalar, scalar])
-    def train(words, reach, lr, fall):
-        loss = mean_loss(*gather(words[0], reach[0])[1:])
-        steps = tf.shape(words)[0]
-        for step in tf.range(steps):
-            centers, *rows = gather(words[step], reach[step])
-            rate = lr - fall * tf.cast(step / steps, tf.float32)
-            rates = [tf.minimum(rate, tf.gather(highest[i], ids)) for i, ids in enumerate((centers, words[step]))]
-            change = changes(*rows, *rates)
+    @tf.function(input_signature=[tf.TensorSpec([None] * 3, tf.int32), tf.TensorSpec([])])
+    def train(words, lr):
+        centers, *rows = gather(words[0])
+        loss = mean_loss(*rows, labels, weights * tf.cast(centers > 0, tf.float32)[:, :, tf.newaxis])
+        rates = [tf.minimum(lr, of_row) for of_row in highest]
+        for step in tf.range(tf.shape(words)[0]):
+            centers, *rows = gather(words[step])
+            change = changes(*rows, labels, weights, tf.gather(rates[0], centers), tf.gather(rates[1], words[step]))
             tables[0].scatter_add(tf.IndexedSlices(change[0], centers))
             tables[1].scatter_add(tf.IndexedSlices(change[1], words[step]))
         return loss
@@ -113,17 +113,16 @@ def make_train(tables, highest, window, negatives):
 def pair_weights(window, negatives):
     """What the pairs of a block should be, and how much each counts: two constants, float32.
 
-    labels: [others], 1 for the words inside and around, 0 for the random ones. weights: row reach * TOKENS + i,
-    [others], is for the i-th center when it looks as far as `reach`: 1 for the words up to there, 0 for those beyond
-    and itself; the random words share `negatives` for each of its 2 * reach pairs.
+    labels: [others], 1 for the words inside and around, 0 for the random ones. weights: [TOKENS, others]. word2vec
+    draws for each center how far it looks, from 1..window; here each pair counts as often as it would be drawn, 1 for
+    neighbours down to 1 / window, which has the same mean and no chance in it. `negatives` random words for each pair.
     """
     inside, around = np.arange(TOKENS)[:, np.newaxis], np.arange(-window, TOKENS + window)
-    reach = np.arange(window + 1)[:, np.newaxis, np.newaxis]
-    legal = (abs(inside - around) <= reach) & (inside != around)
-    random = np.broadcast_to(2 * reach * negatives / RANDOM, (window + 1, TOKENS, RANDOM))
-    weights = np.concatenate([legal, random], axis=2).reshape(-1, len(around) + RANDOM)
+    distance = abs(inside - around)
+    near = np.where(distance == 0, 0, np.maximum(0, 1 - (distance - 1) / window))
+    random = np.full((TOKENS, RANDOM), (window + 1) * negatives / RANDOM)
     labels = np.repeat([1, 0], [len(around), RANDOM])
-    return tf.constant(labels, tf.float32), tf.constant(weights, tf.float32)
+    return tf.constant(labels, tf.float32), tf.constant(np.concatenate([near, random], axis=1), tf.float32)
 
 
 def changes(centers, contexts, labels, weights, center_rates, context_rates):
@@ -131,8 +130,9 @@ def changes(centers, contexts, labels, weights, center_rates, context_rates):
 
     centers: the rows of the words inside, float32 [blocks, TOKENS, dim]. contexts: those of the words inside and
     around and of the random words, [blocks, others, dim]. labels: float32 [others], 1 for words of the text, 0 for
-    random ones. weights: how much a pair counts, float32 [blocks, TOKENS, others]. A logit beyond +-6 changes nothing,
-    as in gensim: else repetitive text makes rows grow without end. *_rates: of each row, float32 [blocks, ...].
+    random ones. weights: how much a pair counts, float32 [TOKENS, others], or so for each block. A logit beyond +-6
+    changes nothing, as in gensim: else repetitive text makes rows grow without end. *_rates: of each row, float32
+    [blocks, ...].
     """
     logits = tf.matmul(centers, contexts, transpose_b=True)
     error = weights * (labels - tf.sigmoid(logits))
@@ -144,7 +144,10 @@ def changes(centers, contexts, labels, weights, center_rates, context_rates):
 
 
 def mean_loss(centers, contexts, labels, weights):
-    """The loss of a pair with its negatives, the mean over the pairs, in nats: a float32 scalar; see `changes`."""
+    """The loss of a pair with its negatives, the mean over the pairs, in nats: a float32 scalar.
+
+    See `changes`; weights: float32 [blocks, TOKENS, others].
+    """
     logits = tf.matmul(centers, contexts, transpose_b=True)
     losses = weights * tf.nn.softplus((1 - 2 * labels) * logits)
     return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(weights * labels))
@@ -234,29 +237,33 @@ def count_intervals(n, hvd):
     return intervals
 
 
-def cut_blocks(text, part, parts, window, noise, rng):
-    """One of `parts` equal parts of a text as blocks, with their random draws: (words, reach), both int32.
+def pad_text(text, window):
+    """A text with id 0 around it, so far that it is cut into whole blocks: int32 [window + n + window]."""
+    n = max(1, -(-len(text) // TOKENS)) * TOKENS
+    return np.pad(np.asarray(text, np.int32), (window, window + n - len(text)))
 
-    text: int32 [window + n + window], padded with id 0. words: [steps, BLOCKS, window + TOKENS + window + RANDOM].
-    reach: [steps, BLOCKS, TOKENS], how far each center looks, 1..window, and 0 beyond the end of the part.
-    The blocks of one step come from places far apart, so that few words are in it twice.
+
+def cut_blocks(padded, part, parts, window, noise, rng):
+    """One of `parts` equal parts of a text as blocks, with their random words, for `make_train`.
+
+    padded: from `pad_text`. Returns int32 [steps, BLOCKS, window + TOKENS + window + RANDOM]; the last step is filled
+    up with id 0. The blocks of one step come from places far apart, so that few words are in it twice.
     """
-    n = len(text) - 2 * window
-    start, stop = n * part // parts, n * (part + 1) // parts
-    steps = max(1, -(-(stop - start) // (BLOCKS * TOKENS)))
-    size = steps * BLOCKS * TOKENS
-    near = np.pad(text[start : stop + 2 * window], (0, size - (stop - start)))
-    near = np.lib.stride_tricks.sliding_window_view(near, TOKENS + 2 * window)[::TOKENS]
+    near = np.lib.stride_tricks.sliding_window_view(padded, TOKENS + 2 * window)[::TOKENS]
+    near = near[len(near) * part // parts : len(near) * (part + 1) // parts]
+    steps = max(1, -(-len(near) // BLOCKS))
+    near = np.pad(near, ((0, steps * BLOCKS - len(near)), (0, 0)))
     random = noise[rng.integers(NOISE_SIZE, size=(len(near), RANDOM))]
-    reach = draw_reach(size, window, rng)
-    reach[stop - start :] = 0
-    both = np.concatenate([near, random], axis=1), reach
-    return tuple(array.reshape(BLOCKS, steps, -1).swapaxes(0, 1) for array in both)
+    return np.concatenate([near, random], axis=1).reshape(BLOCKS, steps, -1).swapaxes(0, 1)
 
 
 def make_tables(vocab_size, dim, rng):
-    """The rows of words as centers, uniform in +-0.5 / dim, and as contexts, 0: two float32 variables [V, dim]."""
+    """The rows of words as centers, uniform in +-0.5 / dim, and as contexts, 0: two float32 variables [V, dim].
+
+    Row 0, of UNK and padding, is 0 in both.
+    """
     start = (rng.random((vocab_size, dim), np.float32) - 0.5) / dim
+    start[0] = 0
     return tf.Variable(start), tf.Variable(tf.zeros([vocab_size, dim]))
 
 

@@ -168,7 +168,7 @@ def planned(name, ids, vocab, size=2):
     """
     share = vocab.counts * vocab.keep_probability()
     share, words, pairs = share / share.sum(), len(vocab), RUNGS[name].batch
-    intervals = max(INTERVALS, len(ids) / size / INTERVAL)
+    intervals = max(INTERVALS, -(-len(ids) // (size * INTERVAL)))
     if name == "blocks":
         pairs = pairs_of(ids, vocab) / size / intervals
     centers, contexts = distinct(pairs, share), distinct(pairs, share, SAMPLED)

@@ -25,10 +25,11 @@ def sigmoid(x):
 
 
 def random_tables(seed, scale=0.5):
-    """What make_train starts from: the row of UNK as a context is 0."""
+    """What make_train starts from: the row of UNK is 0."""
     rng = np.random.default_rng(seed)
     tables = [rng.normal(0, scale, (V, DIM)).astype(np.float32) for _ in range(2)]
-    tables[1][0] = 0
+    for table in tables:
+        table[0] = 0
     return tables
 
 
@@ -36,15 +37,15 @@ def highest():
     """Bounds that some rows reach and others do not; UNK learns nothing."""
     rates = np.linspace(0.02, 0.2, 2 * V).reshape(V, 2).T
     rates[:, 0] = 0
-    return tf.constant(rates, tf.float32)
+    return [tf.constant(row, tf.float32) for row in rates]
 
 
 def blocks_of(n, seed):
-    """A text of n random words, cut as one part: (text, words, reach)."""
+    """A text of n random words, cut as one part: (text, words)."""
     rng = np.random.default_rng(seed)
     text = rng.integers(1, V, n).astype(np.int32)
     noise = rng.integers(1, V, blocks.NOISE_SIZE).astype(np.int32)
-    return text, *blocks.cut_blocks(np.pad(text, WINDOW), 0, 1, WINDOW, noise, rng)
+    return text, blocks.cut_blocks(blocks.pad_text(text, WINDOW), 0, 1, WINDOW, noise, rng)
 
 
 def in_text_order(array):
@@ -55,20 +56,20 @@ def variables(arrays):
     return [tf.Variable(array) for array in arrays]
 
 
-def trained(start, words, reach, lr=LR):
+def trained(start, words, lr=LR):
     tables = variables(start)
-    loss = blocks.make_train(tables, highest(), WINDOW, NEGATIVES)(words, reach, lr, 0.0)
+    loss = blocks.make_train(tables, highest(), WINDOW, NEGATIVES)(words, lr)
     return [table.numpy() for table in tables], float(loss)
 
 
-def looped(start, text, words, reach):
+def looped(start, text, words):
     """One step, pair by pair, from the definition of skip-gram with negative sampling: the tables after it.
 
-    A center has NEGATIVES random words for each of the 2 * reach places around it, also for those beyond the text.
+    A pair counts as often as it is drawn by windows of 1, 2 .. WINDOW words. A center has NEGATIVES random words for
+    each place in a window of mean size, also for those beyond the text.
     """
     before = [table.astype(np.float64) for table in start]
     after = [table.copy() for table in before]
-    reach = in_text_order(reach).ravel()[: len(text)]
     random = in_text_order(words)[:, blocks.TOKENS + 2 * WINDOW :]
     rates = np.minimum(LR, highest())
 
@@ -77,50 +78,51 @@ def looped(start, text, words, reach):
         after[0][center] += rates[0][center] * error * before[1][context]
         after[1][context] += rates[1][context] * error * before[0][center]
 
-    for i, j in np.stack(pairs_within(np.arange(len(text)), reach), axis=1):
-        learn(text[i], text[j], 1, 1)
+    for reach in range(1, WINDOW + 1):
+        for i, j in np.stack(pairs_within(np.arange(len(text)), np.full(len(text), reach)), axis=1):
+            learn(text[i], text[j], 1, 1 / WINDOW)
     for i, center in enumerate(text):
         for word in random[i // blocks.TOKENS]:
-            learn(center, word, 0, 2 * reach[i] * NEGATIVES / blocks.RANDOM)
+            learn(center, word, 0, np.mean([2, 4, 6]) * NEGATIVES / blocks.RANDOM)
     return after
 
 
 @pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 200, 16 * 32])
 def test_a_step_is_the_sum_over_all_pairs_of_the_text(n):
-    text, words, reach = blocks_of(n, seed=n)
+    text, words = blocks_of(n, seed=n)
     assert len(words) == 1
     start = random_tables(0)
-    expected = looped(start, text, words, reach)
-    found, _ = trained(start, words, reach)
+    expected = looped(start, text, words)
+    found, _ = trained(start, words)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
     if n > 1:
         assert not np.allclose(found[0], start[0], atol=1e-3)
 
 
-def test_parts_and_blocks_lose_no_pair_and_make_none():
+def test_parts_and_blocks_lose_no_word_and_make_none():
     n, parts = 2_000, 3
     rng = np.random.default_rng(0)
     text = np.arange(1, n + 1, dtype=np.int32)  # the word is the place
-    cut = [blocks.cut_blocks(np.pad(text, WINDOW), i, parts, WINDOW, np.ones(blocks.NOISE_SIZE, int), rng)
-           for i in range(parts)]
-    centers = [in_text_order(words)[:, WINDOW : WINDOW + blocks.TOKENS].ravel() for words, _ in cut]
-    reach = [in_text_order(reach).ravel() for _, reach in cut]
-    real = [r > 0 for r in reach]
-    assert np.concatenate([c[k] for c, k in zip(centers, real, strict=True)]).tolist() == text.tolist()
-    assert set(np.concatenate([r[k] for r, k in zip(reach, real, strict=True)]).tolist()) == set(range(1, WINDOW + 1))
-    for words, _ in cut:
-        near = in_text_order(words)[:, : blocks.TOKENS + 2 * WINDOW]
+    padded, noise = blocks.pad_text(text, WINDOW), np.ones(blocks.NOISE_SIZE, int)
+    cut = [in_text_order(blocks.cut_blocks(padded, i, parts, WINDOW, noise, rng)) for i in range(parts)]
+    centers = np.concatenate([words[:, WINDOW : WINDOW + blocks.TOKENS].ravel() for words in cut])
+    assert centers[centers > 0].tolist() == text.tolist()
+    for words in cut:
+        near = words[:, : blocks.TOKENS + 2 * WINDOW]
         steps = np.diff(near, axis=1)
         assert ((steps == 1) | (near[:, 1:] == 0) | (near[:, :-1] == 0)).all()  # neighbours are neighbours
+        inner = near[(near > 0).any(axis=1)][:, [0, -1]][1:-1]
+        assert (np.diff(inner, axis=1) == blocks.TOKENS + 2 * WINDOW - 1).all()  # also across the border of a part
 
 
 def test_padding_and_the_unknown_word_are_never_touched():
-    _, words, reach = blocks_of(40, seed=3)
+    _, words = blocks_of(40, seed=3)
     start = random_tables(1)
-    found, loss = trained(start, words, reach)
-    assert (found[0][0] == start[0][0]).all() and (found[1][0] == start[1][0]).all()
-    silent, none = trained(start, words, 0 * reach)
+    found, loss = trained(start, words)
+    assert not found[0][0].any() and not found[1][0].any()
+    words[:, :, : 2 * WINDOW + blocks.TOKENS] = 0
+    silent, none = trained(start, words)
     assert all((one == other).all() for one, other in zip(silent, start, strict=True))
     assert loss > 0 and none == 0
 
@@ -216,13 +218,13 @@ def steps_on_ranks(start, parts, steps):
     """Train this rank's part, one step at a time, and exchange all rows after each: the tables after each exchange."""
     import horovod.tensorflow as hvd
 
-    words, reach = parts[hvd.rank()]
+    words = parts[hvd.rank()]
     tables, common = variables(start), variables(start)
     train = blocks.make_train(tables, highest(), WINDOW, NEGATIVES)
     allreduce, found = partial(hvd.allreduce, op=hvd.Sum), []
     exchange = blocks.make_exchange(tables, common, allreduce, merge=lambda total, squares: total)
     for step in range(steps):
-        train(words[step : step + 1], reach[step : step + 1], LR / 50, 0.0)
+        train(words[step : step + 1], LR / 50)
         with exchange(range(V)):
             pass
         found.append([[table.numpy() for table in both] for both in (tables, common)])
@@ -247,12 +249,12 @@ def ranks():
 def test_exchange_after_every_step_is_the_serial_run(ranks):
     """Serial: the same blocks in steps twice as large. Sums are taken in another order, so up to 1e-5."""
     texts = [blocks_of(3 * blocks.BLOCKS * blocks.TOKENS, seed) for seed in (7, 8)]
-    parts, start, steps = [text[1:] for text in texts], random_tables(2, 0.1), 3
+    parts, start, steps = [words for _, words in texts], random_tables(2, 0.1), 3
     on_ranks = ranks.run(steps_on_ranks, start, parts, steps)
     serial = start
     for step in range(steps):
-        together = [np.concatenate([part[i][step : step + 1] for part in parts], axis=1) for i in range(2)]
-        serial, _ = trained(serial, *together, LR / 50)
+        together = np.concatenate([part[step : step + 1] for part in parts], axis=1)
+        serial, _ = trained(serial, together, LR / 50)
         for tables, common in (found[step] for found in on_ranks):
             for i in range(2):
                 assert abs(serial[i] - start[i]).max() > 0.01
@@ -261,7 +263,7 @@ def test_exchange_after_every_step_is_the_serial_run(ranks):
                 assert (common[i] == on_ranks[0][step][1][i]).all()
 
 
-def arrives_before_training_ends(words, reach):
+def arrives_before_training_ends(words):
     """Whether the sum of all ranks is there while this rank still trains, for about a second."""
     import horovod.tensorflow as hvd
 
@@ -278,14 +280,14 @@ def arrives_before_training_ends(words, reach):
     for steps in (1, 4_000):  # the first time, both compile
         ended.clear()
         with exchange(range(V)):
-            train(np.repeat(words, steps, 0), np.repeat(reach, steps, 0), LR, LR / steps)
+            train(np.repeat(words, steps, 0), LR / steps)
             ended.append("training")
     return ended == ["allreduce", "training"]
 
 
 def test_changes_travel_while_a_rank_trains(ranks):
-    _, words, reach = blocks_of(blocks.BLOCKS * blocks.TOKENS, 5)
-    assert ranks.run(arrives_before_training_ends, words, reach) == [True, True]
+    _, words = blocks_of(blocks.BLOCKS * blocks.TOKENS, 5)
+    assert ranks.run(arrives_before_training_ends, words) == [True, True]
 
 
 def combined(changes):
