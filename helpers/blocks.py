@@ -15,11 +15,11 @@ import tensorflow as tf
 
 from helpers.skipgram import subsample
 
-TOKENS, BLOCKS, RANDOM = 16, 32, 24  # center words of a block, blocks of a step, random words of a block
-INTERVAL = 150_000  # words that a rank trains between two exchanges, or less: an epoch has at least
+TOKENS, BLOCKS, RANDOM = 16, 32, 22  # center words of a block, blocks of a step, random words of a block
+INTERVAL = 200_000  # words that a rank trains between two exchanges, or less: an epoch has at least
 INTERVALS = 10  # of them, also on a short text
 HOT = 250  # so many rows are exchanged each time, rarer words more seldom
-NOISE_SIZE = 1 << 20
+NOISE_SHARE = 50_000  # the table of random words has RANDOM parts of so many
 LARGEST_LOGIT = 6.0
 
 
@@ -247,13 +247,14 @@ def cut_blocks(padded, part, parts, window, noise, rng):
     """One of `parts` equal parts of a text as blocks, with their random words, for `make_train`.
 
     padded: from `pad_text`. Returns int32 [steps, BLOCKS, window + TOKENS + window + RANDOM]; the last step is filled
-    up with id 0. The blocks of one step come from places far apart, so that few words are in it twice.
+    up with id 0. The blocks of one step come from places far apart, so that few words are in it twice. Each block has
+    a random word from each part of `noise`, so frequent and rare ones as it should be, and not by chance.
     """
     near = np.lib.stride_tricks.sliding_window_view(padded, TOKENS + 2 * window)[::TOKENS]
     near = near[len(near) * part // parts : len(near) * (part + 1) // parts]
     steps = max(1, -(-len(near) // BLOCKS))
     near = np.pad(near, ((0, steps * BLOCKS - len(near)), (0, 0)))
-    random = noise[rng.integers(NOISE_SIZE, size=(len(near), RANDOM))]
+    random = noise[NOISE_SHARE * np.arange(RANDOM) + rng.integers(NOISE_SHARE, size=(len(near), RANDOM))]
     return np.concatenate([near, random], axis=1).reshape(BLOCKS, steps, -1).swapaxes(0, 1)
 
 
@@ -268,9 +269,10 @@ def make_tables(vocab_size, dim, rng):
 
 
 def noise_table(vocab):
-    """NOISE_SIZE ids, np.int32: each word but UNK as often as its count ** 0.75 asks for."""
+    """Each word but UNK as often as its count ** 0.75 asks for, in order: np.int32 [RANDOM * NOISE_SHARE]."""
     edges = np.cumsum(vocab.noise()[1:])
-    return 1 + np.searchsorted(edges, (np.arange(NOISE_SIZE) + 0.5) / NOISE_SIZE * edges[-1]).astype(np.int32)
+    places = (np.arange(RANDOM * NOISE_SHARE) + 0.5) / (RANDOM * NOISE_SHARE)
+    return 1 + np.searchsorted(edges, places * edges[-1]).astype(np.int32)
 
 
 def known_words(ids, vocab):

@@ -44,7 +44,7 @@ def blocks_of(n, seed):
     """A text of n random words, cut as one part: (text, words)."""
     rng = np.random.default_rng(seed)
     text = rng.integers(1, V, n).astype(np.int32)
-    noise = rng.integers(1, V, blocks.NOISE_SIZE).astype(np.int32)
+    noise = rng.integers(1, V, blocks.RANDOM * blocks.NOISE_SHARE).astype(np.int32)
     return text, blocks.cut_blocks(blocks.pad_text(text, WINDOW), 0, 1, WINDOW, noise, rng)
 
 
@@ -104,7 +104,7 @@ def test_parts_and_blocks_lose_no_word_and_make_none():
     n, parts = 2_000, 3
     rng = np.random.default_rng(0)
     text = np.arange(1, n + 1, dtype=np.int32)  # the word is the place
-    padded, noise = blocks.pad_text(text, WINDOW), np.ones(blocks.NOISE_SIZE, int)
+    padded, noise = blocks.pad_text(text, WINDOW), np.ones(blocks.RANDOM * blocks.NOISE_SHARE, int)
     cut = [in_text_order(blocks.cut_blocks(padded, i, parts, WINDOW, noise, rng)) for i in range(parts)]
     centers = np.concatenate([words[:, WINDOW : WINDOW + blocks.TOKENS].ravel() for words in cut])
     assert centers[centers > 0].tolist() == text.tolist()
@@ -157,8 +157,15 @@ def test_every_row_is_due_once_in_its_period():
 
 def test_noise_is_the_distribution_of_word2vec_without_unk():
     vocab = Vocab(["UNK", "a", "b", "c"], [1000, 81, 16, 1])
-    share = np.bincount(blocks.noise_table(vocab), minlength=4) / blocks.NOISE_SIZE
+    share = np.bincount(blocks.noise_table(vocab), minlength=4) / (blocks.RANDOM * blocks.NOISE_SHARE)
     np.testing.assert_allclose(share, np.array([0, 27, 8, 1]) / 36, atol=1e-5)
+
+
+def test_every_block_has_a_random_word_from_each_part_of_the_noise():
+    noise = np.repeat(np.arange(1, blocks.RANDOM + 1), blocks.NOISE_SHARE)
+    padded = blocks.pad_text(np.ones(1_000, int), WINDOW)
+    words = blocks.cut_blocks(padded, 0, 1, WINDOW, noise, np.random.default_rng(0))
+    assert (words[:, :, -blocks.RANDOM :] == np.arange(1, blocks.RANDOM + 1)).all()
 
 
 @pytest.fixture(scope="module")
