@@ -29,7 +29,7 @@ test: setup ## lint, the tests, and every notebook against its saved outputs
 	@$(RUN) -m pytest tests
 	@$(RUN) -m pytest $(NBVAL) notebooks
 
-bench: setup ## the benchmarks, about 50 minutes: tables, benchmarks/results/*.json and the figure of the README
+bench: setup ## the benchmarks, about an hour: tables, benchmarks/results/*.json and the figure of the README
 	@$(RUN) -m benchmarks.batching --json benchmarks/results/batching.json
 	@$(RUN) -m benchmarks.losses --json benchmarks/results/losses.json
 	@$(RUN) -m benchmarks.allreduce --json benchmarks/results/allreduce.json

@@ -102,7 +102,7 @@ def show(rows):
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ladder", description=__doc__.split("\n")[2])
     parser.add_argument("--corpus", default="docs", help="docs, text8 or a path (default: docs)")
-    parser.add_argument("--words", type=positive, default=2_000_000, help="so many words of it (default: 2000000)")
+    parser.add_argument("--words", type=positive, default=3_000_000, help="so many words of it (default: 3000000)")
     parser.add_argument("--vocabulary", type=positive, default=10_000)
     parser.add_argument("--epochs", type=positive, default=1)
     parser.add_argument("--seed", type=int, default=0)
