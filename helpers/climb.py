@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from helpers.blocks import INTERVAL, INTERVALS, deal, due_rows, train_blocks
+from helpers.blocks import count_intervals, deal, due_rows, train_blocks
 from helpers.corpus import load_corpus
 from helpers.embeddings import twins_found
 from helpers.ladder import (
@@ -168,7 +168,7 @@ def planned(name, ids, vocab, size=2):
     """
     share = vocab.counts * vocab.keep_probability()
     share, words, pairs = share / share.sum(), len(vocab), RUNGS[name].batch
-    intervals = max(INTERVALS, -(-len(ids) // (size * INTERVAL)))
+    intervals = count_intervals(-(-len(ids) // size), None)
     if name == "blocks":
         pairs = pairs_of(ids, vocab) / size / intervals
     centers, contexts = distinct(pairs, share), distinct(pairs, share, SAMPLED)
