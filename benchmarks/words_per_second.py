@@ -34,7 +34,7 @@ from helpers.vocab import Vocab
 DIM, WINDOW, NEGATIVES, THRESHOLD, MIN_COUNT = 128, 5, 5, 1e-4, 5
 SAMPLES, CANONICAL_STEPS = 64, 300
 RANK_ENV = {
-    "HOROVOD_CYCLE_TIME": "5",  # ms; blocks train on while they talk, so to look for messages every ms is a waste
+    "HOROVOD_CYCLE_TIME": "20",  # ms; blocks train on while they talk, so to look for messages every ms is a waste
     "TF_USE_LEGACY_KERAS": "1",  # TensorFlow imports Keras at once: this one is 80 MB smaller than Keras 3
 }
 SENTENCE = 1_000  # words at a time that gensim is given

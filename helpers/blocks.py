@@ -19,7 +19,7 @@ TOKENS, BLOCKS, RANDOM = 16, 32, 22  # center words of a block, blocks of a step
 INTERVAL = 200_000  # words that a rank trains between two exchanges, or less: an epoch has at least
 INTERVALS = 10  # of them, also on a short text
 HOT = 250  # so many rows are exchanged each time, rarer words more seldom
-NOISE_SHARE = 50_000  # the table of random words has RANDOM parts of so many
+NOISE = 50_000  # the random words of so many blocks are drawn beforehand
 LARGEST_LOGIT = 6.0
 
 
@@ -38,19 +38,23 @@ def train_blocks(
     ValueError for ids outside the vocabulary, a text without known words, and settings that are not above 0.
     """
     check_settings(dim=dim, window=window, negatives=negatives, epochs=epochs, lr=lr)
-    text, noise, keep = known_words(ids, vocab), noise_table(vocab), vocab.keep_probability(threshold)
+    text, keep = known_words(ids, vocab), vocab.keep_probability(threshold).astype(np.float32)
     tables = make_tables(len(vocab), dim, np.random.default_rng(seed))
     common = [tf.Variable(table) for table in tables] if hvd else tables
-    exchange = nullcontext
+    exchange = exchange_centers = nullcontext
     if hvd:
         allreduce = partial(hvd.allreduce, op=hvd.Sum, name="changes")
         exchange = make_exchange(tables, common, allreduce, merge_changes)
+        exchange_centers = make_exchange(tables[:1], common[:1], allreduce, merge_changes)
     train = make_train(tables, highest_rates(vocab, keep, window, negatives), window, negatives)
     rng = np.random.default_rng([seed, hvd.rank() if hvd else 0])
+    noise = noise_table(vocab, rng)
     intervals = count_intervals(len(text), hvd)
     steps, pairs, loss = epochs * intervals, 0, np.nan
-    with exchange([0]):  # both compile
+    with exchange([0]):  # compiles, and so does exchange_centers
         train(cut_blocks(pad_text([], window), 0, 1, window, noise, rng), 0.0)
+    with exchange_centers([0]):
+        pass
     begin = time.perf_counter()
     for step in range(steps):
         if report:
@@ -63,8 +67,8 @@ def train_blocks(
         with exchange(due_rows(step, len(vocab))):
             loss = float(train(words, lr * (1 - step / steps)))
         pairs += (window + 1) * len(kept) / intervals
-    for rows in np.array_split(np.arange(len(vocab)), len(vocab) // 4_000 + 1):
-        with exchange(rows):
+    for rows in np.array_split(np.arange(len(vocab)), len(vocab) // 16_000 + 1):
+        with exchange_centers(rows):
             pass
     if report:
         report(steps, steps, loss, pairs / (time.perf_counter() - begin))
@@ -161,20 +165,20 @@ def make_exchange(tables, common, allreduce, merge):
     not in a tf.function, where it would wait until TensorFlow's only thread has trained. merge: see `merge_changes`.
     """
     thread, ids, vector = ThreadPoolExecutor(1), tf.TensorSpec([None], tf.int32), tf.TensorSpec([None])
-    dim = tables[0].shape[1]
+    n, dim = len(tables), tables[0].shape[1]
 
     @tf.function(input_signature=[ids])
     def changed(rows):
-        mine = [tf.gather(tables[i], rows) - tf.gather(common[i], rows) for i in range(2)]
+        mine = [tf.gather(tables[i], rows) - tf.gather(common[i], rows) for i in range(n)]
         squares = [tf.reduce_sum(change**2, axis=1) for change in mine]
         return tf.concat([tf.reshape(part, [-1]) for part in mine + squares], axis=0)
 
     @tf.function(input_signature=[ids, vector, vector])
     def apply(rows, mine, sums):
-        numbers = 2 * dim * tf.size(rows)
-        mine, total = (tf.reshape(both[:numbers], [2, -1, dim]) for both in (mine, sums))
-        everyone = merge(total, tf.reshape(sums[numbers:], [2, -1, 1]))
-        for i in range(2):
+        numbers = n * dim * tf.size(rows)
+        mine, total = (tf.reshape(both[:numbers], [n, -1, dim]) for both in (mine, sums))
+        everyone = merge(total, tf.reshape(sums[numbers:], [n, -1, 1]))
+        for i in range(n):
             common[i].scatter_add(tf.IndexedSlices(everyone[i], rows))
             tables[i].scatter_add(tf.IndexedSlices(everyone[i] - mine[i], rows))
 
@@ -222,9 +226,11 @@ def due_rows(step, size):
 
     By Zipf's law a word is as rare as its id is large: so each row changes about equally often between two exchanges.
     """
-    rows = np.arange(size, dtype=np.int32)
-    period = 2 ** np.ceil(np.log2(np.maximum(rows + 1, HOT) / HOT)).astype(np.int32)
-    return rows[(rows - step) % period == 0]
+    due, start, period = [np.arange(min(HOT, size))], HOT, 2
+    while start < size:
+        due.append(np.arange(start + (step - start) % period, min(2 * start, size), period))
+        start, period = 2 * start, 2 * period
+    return np.concatenate(due).astype(np.int32)
 
 
 def count_intervals(n, hvd):
@@ -247,15 +253,18 @@ def cut_blocks(padded, part, parts, window, noise, rng):
     """One of `parts` equal parts of a text as blocks, with their random words, for `make_train`.
 
     padded: from `pad_text`. Returns int32 [steps, BLOCKS, window + TOKENS + window + RANDOM]; the last step is filled
-    up with id 0. The blocks of one step come from places far apart, so that few words are in it twice. Each block has
-    a random word from each part of `noise`, so frequent and rare ones as it should be, and not by chance.
+    up with id 0. The blocks of one step come from places far apart, so that few words are in it twice. The random
+    words of a block are a row of `noise`, see `noise_table`.
     """
     near = np.lib.stride_tricks.sliding_window_view(padded, TOKENS + 2 * window)[::TOKENS]
     near = near[len(near) * part // parts : len(near) * (part + 1) // parts]
     steps = max(1, -(-len(near) // BLOCKS))
     near = np.pad(near, ((0, steps * BLOCKS - len(near)), (0, 0)))
-    random = noise[NOISE_SHARE * np.arange(RANDOM) + rng.integers(NOISE_SHARE, size=(len(near), RANDOM))]
-    return np.concatenate([near, random], axis=1).reshape(BLOCKS, steps, -1).swapaxes(0, 1)
+    words = np.empty((steps, BLOCKS, TOKENS + 2 * window + RANDOM), np.int32)
+    of_block = words.swapaxes(0, 1)
+    of_block[:, :, :-RANDOM] = near.reshape(BLOCKS, steps, -1)
+    of_block[:, :, -RANDOM:] = noise[rng.integers(len(noise), size=(BLOCKS, steps))]
+    return words
 
 
 def make_tables(vocab_size, dim, rng):
@@ -268,11 +277,16 @@ def make_tables(vocab_size, dim, rng):
     return tf.Variable(start), tf.Variable(tf.zeros([vocab_size, dim]))
 
 
-def noise_table(vocab):
-    """Each word but UNK as often as its count ** 0.75 asks for, in order: np.int32 [RANDOM * NOISE_SHARE]."""
+def noise_table(vocab, rng):
+    """Random words for so many blocks, np.int32 [NOISE, RANDOM]; no UNK.
+
+    All words, each as often as its count ** 0.75 asks for, stand in order and are cut into RANDOM equal parts; a row
+    has one word of each part. So each block has frequent and rare words as it should, and not by chance.
+    """
     edges = np.cumsum(vocab.noise()[1:])
-    places = (np.arange(RANDOM * NOISE_SHARE) + 0.5) / (RANDOM * NOISE_SHARE)
-    return 1 + np.searchsorted(edges, places * edges[-1]).astype(np.int32)
+    places = (np.arange(RANDOM * NOISE) + 0.5) / (RANDOM * NOISE)
+    words = 1 + np.searchsorted(edges, places * edges[-1]).astype(np.int32)
+    return np.ascontiguousarray(rng.permuted(words.reshape(RANDOM, NOISE), axis=1).T)
 
 
 def known_words(ids, vocab):

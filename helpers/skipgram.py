@@ -89,7 +89,7 @@ def subsample(ids, keep, rng):
     `ids` is the text, int [n]; `keep` float [V] as `Vocab.keep_probability()` gives it. The words that are left move
     together, so that windows reach further, as in word2vec.
     """
-    return ids[rng.random(len(ids)) < keep[ids]]
+    return ids[rng.random(len(ids), keep.dtype) < keep[ids]]
 
 
 def shard(ids, rank, size):

@@ -40,11 +40,11 @@ def highest():
     return [tf.constant(row, tf.float32) for row in rates]
 
 
-def blocks_of(n, seed):
+def blocks_of(n, seed, noise=None):
     """A text of n random words, cut as one part: (text, words)."""
     rng = np.random.default_rng(seed)
     text = rng.integers(1, V, n).astype(np.int32)
-    noise = rng.integers(1, V, blocks.RANDOM * blocks.NOISE_SHARE).astype(np.int32)
+    noise = rng.integers(1, V, (100, blocks.RANDOM)) if noise is None else noise
     return text, blocks.cut_blocks(blocks.pad_text(text, WINDOW), 0, 1, WINDOW, noise, rng)
 
 
@@ -104,7 +104,7 @@ def test_parts_and_blocks_lose_no_word_and_make_none():
     n, parts = 2_000, 3
     rng = np.random.default_rng(0)
     text = np.arange(1, n + 1, dtype=np.int32)  # the word is the place
-    padded, noise = blocks.pad_text(text, WINDOW), np.ones(blocks.RANDOM * blocks.NOISE_SHARE, int)
+    padded, noise = blocks.pad_text(text, WINDOW), np.ones((1, blocks.RANDOM), int)
     cut = [in_text_order(blocks.cut_blocks(padded, i, parts, WINDOW, noise, rng)) for i in range(parts)]
     centers = np.concatenate([words[:, WINDOW : WINDOW + blocks.TOKENS].ravel() for words in cut])
     assert centers[centers > 0].tolist() == text.tolist()
@@ -157,15 +157,19 @@ def test_every_row_is_due_once_in_its_period():
 
 def test_noise_is_the_distribution_of_word2vec_without_unk():
     vocab = Vocab(["UNK", "a", "b", "c"], [1000, 81, 16, 1])
-    share = np.bincount(blocks.noise_table(vocab), minlength=4) / (blocks.RANDOM * blocks.NOISE_SHARE)
+    noise = blocks.noise_table(vocab, np.random.default_rng(0))
+    share = np.bincount(noise.ravel(), minlength=4) / noise.size
     np.testing.assert_allclose(share, np.array([0, 27, 8, 1]) / 36, atol=1e-5)
 
 
 def test_every_block_has_a_random_word_from_each_part_of_the_noise():
-    noise = np.repeat(np.arange(1, blocks.RANDOM + 1), blocks.NOISE_SHARE)
-    padded = blocks.pad_text(np.ones(1_000, int), WINDOW)
-    words = blocks.cut_blocks(padded, 0, 1, WINDOW, noise, np.random.default_rng(0))
-    assert (words[:, :, -blocks.RANDOM :] == np.arange(1, blocks.RANDOM + 1)).all()
+    words = 10 * blocks.RANDOM
+    noise = blocks.noise_table(Vocab(["UNK", *map(str, range(words))], [1] * (words + 1)), np.random.default_rng(0))
+    assert (np.ptp(noise, axis=0) == 9).all() and len(np.unique(noise[:, :2], axis=0)) == 100
+    assert (np.diff(noise.min(axis=0)) == 10).all()
+    _, cut = blocks_of(1_000, seed=4, noise=noise)
+    rows = {tuple(row) for row in noise}
+    assert all(tuple(row) in rows for row in cut[:, :, -blocks.RANDOM :].reshape(-1, blocks.RANDOM))
 
 
 @pytest.fixture(scope="module")
@@ -311,6 +315,20 @@ def test_equal_changes_are_averaged_and_orthogonal_ones_added(ranks):
     expected = [[3, 4], [2, 1], [0, 1], [0, 0], [1, 1]]  # added, averaged, added, nothing, added
     for found in ranks.run(combined, [first, second]):
         np.testing.assert_allclose(found, [expected] * 2, atol=1e-6)
+
+
+def train_with_seldom_exchanges(ids, vocab):
+    import horovod.tensorflow as hvd
+
+    blocks.HOT = 1
+    return blocks.train_blocks(ids, vocab, dim=8, epochs=1, threshold=1, hvd=hvd)
+
+
+def test_what_was_never_due_travels_at_the_end(ranks, planted):
+    ids, vocab = planted
+    first, second = ranks.run(train_with_seldom_exchanges, *planted)
+    start = blocks.make_tables(len(vocab), 8, np.random.default_rng(0))[0].numpy()
+    assert (first == second).all() and (first[1:] != start[1:]).any(axis=1).all()
 
 
 def test_replicas_end_equal_and_as_good_as_one_rank(ranks, planted):
