@@ -164,7 +164,7 @@ def distinct(n, share, drawn=0):
 def planned(name, ids, vocab, size=2):
     """(pairs, messages, bytes) of a rank in a step of this rung, when `size` ranks share one epoch of the text.
 
-    A step of "blocks" is an interval; its bytes include a share of the rows that are exchanged after the last one.
+    A step of "blocks" is an interval; its bytes include a share of the centers' rows that travel after the last one.
     """
     share = vocab.counts * vocab.keep_probability()
     share, words, pairs = share / share.sum(), len(vocab), RUNGS[name].batch
@@ -187,7 +187,7 @@ def planned(name, ids, vocab, size=2):
         "deltas": dense,
         "hot and cold": due * (2 * row + 4),
         "overlap": due * (2 * row + 4),
-        "blocks": (due + words / intervals) * 2 * (row + 4),
+        "blocks": (2 * due + words / intervals) * (row + 4),
     }
     messages = {"dense": 3, "dense, float16": 3, "merged rows": 6}
     if name in reduced:
