@@ -8,9 +8,9 @@ Trains the same text (words that come at least 5 times, 128 dimensions, window 5
   has no scores.
 
 words_per_s are words of the text, also those that subsampling drops. Only training is timed, not the vocabulary, the
-start of the ranks or the compilation. gensim does not count its pairs: it is given those of blocks on 1 rank, which
-subsamples in the same way and counts as many pairs as random windows have in the mean. Speeds are medians and scores
-means over --repeats seeds.
+tables (of rows and of random words), the start of the ranks or the compilation. gensim does not count its pairs: it is
+given those of blocks on 1 rank, which subsamples in the same way and counts as many pairs as random windows have in
+the mean. Speeds are medians and scores means over --repeats seeds.
 """
 
 import argparse

@@ -86,8 +86,9 @@ def pairs_within(ids, reach):
 def subsample(ids, keep, rng):
     """The words that stay when each word is kept with its own probability, in their order: int [m], m <= n.
 
-    `ids` is the text, int [n]; `keep` float [V] as `Vocab.keep_probability()` gives it. The words that are left move
-    together, so that windows reach further, as in word2vec.
+    `ids` is the text, int [n]; `keep` float64 [V] as `Vocab.keep_probability()` gives it, or float32, which is faster:
+    chance is drawn with the same precision. The words that are left move together, so that windows reach further, as in
+    word2vec.
     """
     return ids[rng.random(len(ids), keep.dtype) < keep[ids]]
 
