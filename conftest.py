@@ -7,7 +7,7 @@ import uuid
 import psutil
 import pytest
 
-from helpers.corpus import load_corpus
+from helpers.text.corpus import load_corpus
 
 MARK = "W2V_TEST_SESSION"
 

@@ -9,8 +9,9 @@ import sys
 from tqdm import tqdm
 
 from benchmarks.options import at_least, check_writable, positive, write_json
-from helpers.ranks import connect
-from helpers.wire import compare_with_tcp, fit_line, ring_bytes
+from helpers.cluster.ranks import connect
+from helpers.exchange.cost_model import fit_line, ring_bytes
+from helpers.exchange.sockets import compare_with_tcp
 
 LEAST = 1024  # bytes; each message is 4 times as large as the one before
 SLOW = 1 << 22  # from this size on, fewer repeats

@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from benchmarks.options import check_writable, positive, write_json
-from helpers.corpus import load_corpus
-from helpers.skipgram import generate_batch, pair_batches, skipgram_pairs
-from helpers.train import pair_dataset
-from helpers.vocab import Vocab
+from helpers.text.corpus import load_corpus
+from helpers.text.skipgram import generate_batch, pair_batches, skipgram_pairs
+from helpers.text.vocab import Vocab
+from helpers.word2vec.dataset import pair_dataset
 
 WINDOW = 5
 SKIPS = (2, 2 * WINDOW)  # of the reference: a few neighbours of each center, and all of them

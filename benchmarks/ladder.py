@@ -12,9 +12,11 @@ import numpy as np
 
 from benchmarks.options import check_writable, positive, write_json
 from benchmarks.words_per_second import train_gensim
-from helpers.climb import DIM, RUNGS, WINDOW, climb, fit, pairs_of, planned, predicted, read, time_collectives
-from helpers.embeddings import neighbours, scores, to_keyed_vectors
-from helpers.ranks import connect, report
+from helpers.cluster.ranks import connect, report
+from helpers.exchange.cost_model import fit, planned, predicted, time_collectives
+from helpers.exchange.training import DIM, STRATEGIES, WINDOW, pairs_of, read, train_strategy
+from helpers.word2vec.evaluation import neighbours, scores
+from helpers.word2vec.export import to_keyed_vectors
 
 EXPECTED = """
     rows columns, first last, left right, width height, minimum maximum, true false, upper lower, row column,
@@ -30,7 +32,7 @@ def run(name, text, alone, options):
 
     if alone and hvd.rank():
         return None
-    found = climb(RUNGS[name], *read(*text), None if alone else hvd, report=report, **options)
+    found = train_strategy(STRATEGIES[name], *read(*text), None if alone else hvd, report=report, **options)
     return found if alone or not hvd.rank() else {**found, "vectors": None}
 
 
@@ -41,7 +43,7 @@ def collectives():
 
 
 def quality(vectors, vocab):
-    """The scores of helpers.embeddings, and the share of EXPECTED pairs among the 10 nearest words."""
+    """The scores of helpers.word2vec, and the share of EXPECTED pairs among the 10 nearest words."""
     if not np.isfinite(vectors).all():
         return {"found": 0.0, "wordsim353": None, "simlex999": None, "analogy": None}
     keyed = to_keyed_vectors(vectors, vocab.words)
@@ -106,7 +108,7 @@ def main():
     parser.add_argument("--vocabulary", type=positive, default=10_000)
     parser.add_argument("--epochs", type=positive, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rungs", nargs="+", choices=[*RUNGS], default=[*RUNGS], metavar="RUNG")
+    parser.add_argument("--rungs", nargs="+", choices=[*STRATEGIES], default=[*STRATEGIES], metavar="RUNG")
     parser.add_argument("--json", metavar="OUT")
     options = parser.parse_args()
     text = options.corpus, options.vocabulary, options.words

@@ -19,12 +19,13 @@ from gensim.test.utils import datapath
 from tqdm import tqdm
 
 from benchmarks.options import check_writable, write_json
-from helpers.corpus import load_corpus
-from helpers.embeddings import PAIR_SETS, to_keyed_vectors, twins_found
-from helpers.losses import LOSSES, adagrad_step, draw_samples, frequency_biases, make_loss, mixed_sgns
-from helpers.model import make_tables
-from helpers.skipgram import pair_batches
-from helpers.vocab import Vocab
+from helpers.text.corpus import load_corpus
+from helpers.text.skipgram import pair_batches
+from helpers.text.vocab import Vocab
+from helpers.word2vec.evaluation import PAIR_SETS, twins_found
+from helpers.word2vec.export import to_keyed_vectors
+from helpers.word2vec.losses import LOSSES, adagrad_step, draw_samples, frequency_biases, make_loss, mixed_sgns
+from helpers.word2vec.model import make_tables
 
 COST = {"batch": 256, "dim": 64, "num_sampled": 64}
 SIZES = (100, 250, 1_000, 4_000, 16_000, 64_000, 200_000)

@@ -1,7 +1,7 @@
 """Speed and quality beside gensim: `python -m benchmarks.words_per_second [--corpus PATH] [--epochs 5] [--ranks 2]`.
 
 Trains the same text (words that come at least 5 times, 128 dimensions, window 5, 5 negatives, subsampling 1e-4) with
-- blocks: `helpers.blocks` on 1 rank and on --ranks ranks, one thread each;
+- blocks: `helpers.word2vec.shared_negatives` on 1 rank and on --ranks ranks, one thread each;
 - gensim: its Word2Vec with --ranks worker threads;
 - canonical: the loop of the articles on Horovod: `generate_batch` draws 64 to 128 pairs, NCE with 64 samples, sparse
   gradients. It is far too slow for whole epochs: CANONICAL_STEPS steps are timed, its seconds are extrapolated, and it
@@ -24,12 +24,13 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.options import check_writable, positive, write_json
-from helpers.corpus import load_corpus
-from helpers.embeddings import scores, to_keyed_vectors
-from helpers.onengine import limit_threads
-from helpers.ranks import RankFailure, connect, report
-from helpers.skipgram import generate_batch, shard
-from helpers.vocab import Vocab
+from helpers.cluster.on_engine import limit_threads
+from helpers.cluster.ranks import RankFailure, connect, report
+from helpers.text.corpus import load_corpus
+from helpers.text.skipgram import generate_batch, shard
+from helpers.text.vocab import Vocab
+from helpers.word2vec.evaluation import scores
+from helpers.word2vec.export import to_keyed_vectors
 
 DIM, WINDOW, NEGATIVES, THRESHOLD, MIN_COUNT = 128, 5, 5, 1e-4, 5
 SAMPLES, CANONICAL_STEPS = 64, 300
@@ -46,7 +47,7 @@ def train_on_rank(shards, vocab, epochs, seed):
     import horovod.tensorflow as hvd
     import psutil
 
-    from helpers.blocks import train_blocks
+    from helpers.word2vec.shared_negatives import train_blocks
 
     ticks = []
 
@@ -70,8 +71,7 @@ def canonical_on_rank(shards, vocab, seed):
     import horovod.tensorflow as hvd
     import tensorflow as tf
 
-    from helpers.model import make_tables
-    from helpers.train import make_step
+    from helpers.word2vec.model import make_step, make_tables
 
     tables = make_tables(len(vocab), DIM, seed)
     hvd.broadcast_variables(tables, 0)
@@ -88,7 +88,7 @@ def canonical_on_rank(shards, vocab, seed):
 
 
 def run_blocks(n, ids, vocab, options, seed):
-    from helpers.blocks import deal
+    from helpers.word2vec.shared_negatives import deal
 
     with connect(n, attach=False, env=RANK_ENV) as ranks:
         ranks.run(limit_threads, 1)

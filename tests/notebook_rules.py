@@ -361,7 +361,7 @@ def copies(path):
 def helpers_code():
     """{public name: {its code in each module of helpers that defines it}}."""
     found = {}
-    for module in (ROOT / "helpers").glob("*.py"):
+    for module in (ROOT / "helpers").rglob("*.py"):
         for name, code in definitions(ast.parse(module.read_text(encoding="utf-8"))):
             found.setdefault(name, set()).add(code)
     return found

@@ -1,4 +1,4 @@
-"""helpers.blocks against plain loops over pairs, and on real ranks against itself on one process."""
+"""helpers.word2vec.shared_negatives against plain loops over pairs, and on real ranks against itself on one process."""
 
 import sys
 from functools import partial
@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from helpers import blocks
-from helpers.corpus import load_corpus
-from helpers.embeddings import twins_found
-from helpers.ranks import connect
-from helpers.skipgram import pairs_within, shard
-from helpers.vocab import Vocab
+from helpers.cluster.ranks import connect
+from helpers.text.corpus import load_corpus
+from helpers.text.skipgram import pairs_within, shard
+from helpers.text.vocab import Vocab
+from helpers.word2vec import replicas, shared_negatives
+from helpers.word2vec.evaluation import twins_found
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
 
@@ -44,8 +44,8 @@ def blocks_of(n, seed, noise=None):
     """A text of n random words, cut as one part: (text, words)."""
     rng = np.random.default_rng(seed)
     text = rng.integers(1, V, n).astype(np.int32)
-    noise = rng.integers(1, V, (100, blocks.RANDOM)) if noise is None else noise
-    return text, blocks.cut_blocks(blocks.pad_text(text, WINDOW), 0, 1, WINDOW, noise, rng)
+    noise = rng.integers(1, V, (100, shared_negatives.RANDOM)) if noise is None else noise
+    return text, shared_negatives.cut_blocks(shared_negatives.pad_text(text, WINDOW), 0, 1, WINDOW, noise, rng)
 
 
 def in_text_order(array):
@@ -58,7 +58,7 @@ def variables(arrays):
 
 def trained(start, words, lr=LR):
     tables = variables(start)
-    loss = blocks.make_train(tables, highest(), WINDOW, NEGATIVES)(words, lr)
+    loss = shared_negatives.make_train(tables, highest(), WINDOW, NEGATIVES)(words, lr)
     return [table.numpy() for table in tables], float(loss)
 
 
@@ -70,7 +70,7 @@ def looped(start, text, words):
     """
     before = [table.astype(np.float64) for table in start]
     after = [table.copy() for table in before]
-    random = in_text_order(words)[:, blocks.TOKENS + 2 * WINDOW :]
+    random = in_text_order(words)[:, shared_negatives.TOKENS + 2 * WINDOW :]
     rates = np.minimum(LR, highest())
 
     def learn(center, context, label, weight):
@@ -82,8 +82,8 @@ def looped(start, text, words):
         for i, j in np.stack(pairs_within(np.arange(len(text)), np.full(len(text), reach)), axis=1):
             learn(text[i], text[j], 1, 1 / WINDOW)
     for i, center in enumerate(text):
-        for word in random[i // blocks.TOKENS]:
-            learn(center, word, 0, np.mean([2, 4, 6]) * NEGATIVES / blocks.RANDOM)
+        for word in random[i // shared_negatives.TOKENS]:
+            learn(center, word, 0, np.mean([2, 4, 6]) * NEGATIVES / shared_negatives.RANDOM)
     return after
 
 
@@ -104,16 +104,16 @@ def test_parts_and_blocks_lose_no_word_and_make_none():
     n, parts = 2_000, 3
     rng = np.random.default_rng(0)
     text = np.arange(1, n + 1, dtype=np.int32)  # the word is the place
-    padded, noise = blocks.pad_text(text, WINDOW), np.ones((1, blocks.RANDOM), int)
-    cut = [in_text_order(blocks.cut_blocks(padded, i, parts, WINDOW, noise, rng)) for i in range(parts)]
-    centers = np.concatenate([words[:, WINDOW : WINDOW + blocks.TOKENS].ravel() for words in cut])
+    padded, noise = shared_negatives.pad_text(text, WINDOW), np.ones((1, shared_negatives.RANDOM), int)
+    cut = [in_text_order(shared_negatives.cut_blocks(padded, i, parts, WINDOW, noise, rng)) for i in range(parts)]
+    centers = np.concatenate([words[:, WINDOW : WINDOW + shared_negatives.TOKENS].ravel() for words in cut])
     assert centers[centers > 0].tolist() == text.tolist()
     for words in cut:
-        near = words[:, : blocks.TOKENS + 2 * WINDOW]
+        near = words[:, : shared_negatives.TOKENS + 2 * WINDOW]
         steps = np.diff(near, axis=1)
         assert ((steps == 1) | (near[:, 1:] == 0) | (near[:, :-1] == 0)).all()  # neighbours are neighbours
         inner = near[(near > 0).any(axis=1)][:, [0, -1]][1:-1]
-        assert (np.diff(inner, axis=1) == blocks.TOKENS + 2 * WINDOW - 1).all()  # also across the border of a part
+        assert (np.diff(inner, axis=1) == shared_negatives.TOKENS + 2 * WINDOW - 1).all()  # also across a border
 
 
 def test_padding_and_the_unknown_word_are_never_touched():
@@ -121,7 +121,7 @@ def test_padding_and_the_unknown_word_are_never_touched():
     start = random_tables(1)
     found, loss = trained(start, words)
     assert not found[0][0].any() and not found[1][0].any()
-    words[:, :, : 2 * WINDOW + blocks.TOKENS] = 0
+    words[:, :, : 2 * WINDOW + shared_negatives.TOKENS] = 0
     silent, none = trained(start, words)
     assert all((one == other).all() for one, other in zip(silent, start, strict=True))
     assert loss > 0 and none == 0
@@ -133,8 +133,8 @@ def test_changes_are_the_gradient_of_the_loss():
     labels = tf.constant(rng.choice([0.0, 1.0], 9), tf.float32)
     rows = [tf.Variable(rng.normal(0, 0.5, (2, n, DIM)), dtype=tf.float32) for n in (7, 9)]
     with tf.GradientTape() as tape:
-        loss = blocks.mean_loss(*rows, labels, weights) * tf.reduce_sum(weights * labels)
-    found = blocks.changes(*rows, labels, weights, tf.fill([2, 7], LR), tf.fill([2, 9], LR))
+        loss = shared_negatives.mean_loss(*rows, labels, weights) * tf.reduce_sum(weights * labels)
+    found = shared_negatives.changes(*rows, labels, weights, tf.fill([2, 7], LR), tf.fill([2, 9], LR))
     for change, slope in zip(found, tape.gradient(loss, rows), strict=True):
         np.testing.assert_allclose(change, -LR * slope, atol=1e-6)
 
@@ -142,34 +142,35 @@ def test_changes_are_the_gradient_of_the_loss():
 def test_a_logit_out_of_bounds_changes_nothing():
     far, near = (tf.fill([1, 1, 4], value) for value in (1.3, 1.2))  # logits 6.76 and 5.76
     label, weight, rate = tf.zeros([1]), tf.ones([1, 1, 1]), tf.fill([1, 1], LR)
-    assert not np.any(blocks.changes(far, far, label, weight, rate, rate))
-    assert np.all(blocks.changes(near, near, label, weight, rate, rate) != 0)
+    assert not np.any(shared_negatives.changes(far, far, label, weight, rate, rate))
+    assert np.all(shared_negatives.changes(near, near, label, weight, rate, rate) != 0)
 
 
 def test_every_row_is_due_once_in_its_period():
-    size = 5 * blocks.HOT
-    due = np.array([np.bincount(blocks.due_rows(step, size), minlength=size) for step in range(64)])
+    size = 5 * replicas.HOT
+    due = np.array([np.bincount(replicas.due_rows(step, size), minlength=size) for step in range(64)])
     times = due.sum(axis=0)
-    borders = [0, blocks.HOT, 2 * blocks.HOT, 4 * blocks.HOT, size]
+    borders = [0, replicas.HOT, 2 * replicas.HOT, 4 * replicas.HOT, size]
     assert [set(times[a:b]) for a, b in zip(borders, borders[1:], strict=False)] == [{64}, {32}, {16}, {8}]
     assert np.ptp(due.sum(axis=1)) <= len(borders)  # each exchange is about equally large
 
 
 def test_noise_is_the_distribution_of_word2vec_without_unk():
     vocab = Vocab(["UNK", "a", "b", "c"], [1000, 81, 16, 1])
-    noise = blocks.noise_table(vocab, np.random.default_rng(0))
+    noise = shared_negatives.noise_table(vocab, np.random.default_rng(0))
     share = np.bincount(noise.ravel(), minlength=4) / noise.size
     np.testing.assert_allclose(share, np.array([0, 27, 8, 1]) / 36, atol=1e-5)
 
 
 def test_every_block_has_a_random_word_from_each_part_of_the_noise():
-    words = 10 * blocks.RANDOM
-    noise = blocks.noise_table(Vocab(["UNK", *map(str, range(words))], [1] * (words + 1)), np.random.default_rng(0))
+    words = 10 * shared_negatives.RANDOM
+    vocab = Vocab(["UNK", *map(str, range(words))], [1] * (words + 1))
+    noise = shared_negatives.noise_table(vocab, np.random.default_rng(0))
     assert (np.ptp(noise, axis=0) == 9).all() and len(np.unique(noise[:, :2], axis=0)) == 100
     assert (np.diff(noise.min(axis=0)) == 10).all()
     _, cut = blocks_of(1_000, seed=4, noise=noise)
     rows = {tuple(row) for row in noise}
-    assert all(tuple(row) in rows for row in cut[:, :, -blocks.RANDOM :].reshape(-1, blocks.RANDOM))
+    assert all(tuple(row) in rows for row in cut[:, :, -shared_negatives.RANDOM :].reshape(-1, shared_negatives.RANDOM))
 
 
 @pytest.fixture(scope="module")
@@ -184,31 +185,31 @@ SETTINGS = {"dim": 32, "epochs": 10, "lr": 0.05, "threshold": 1e-2}
 
 def test_training_finds_the_twins_reports_and_repeats(planted):
     seen = []
-    vectors = blocks.train_blocks(*planted, **SETTINGS, report=lambda *row: seen.append(row))
+    vectors = shared_negatives.train_blocks(*planted, **SETTINGS, report=lambda *row: seen.append(row))
     assert vectors.shape == (len(planted[1]), 32) and vectors.dtype == np.float32
     assert twins_found(vectors, planted[1].words) > 0.8
-    intervals = 10 * blocks.INTERVALS  # of 20,000 words
+    intervals = 10 * shared_negatives.INTERVALS  # of 20,000 words
     assert [row[:2] for row in seen] == [(step, intervals) for step in range(intervals + 1)]
     assert seen[1][2] == pytest.approx(6 * np.log(2), abs=0.01)  # 6 questions for each pair, all rows still 0
     assert seen[-1][2] < 2.5 and seen[-1][3] > 0
-    assert (blocks.train_blocks(*planted, **SETTINGS) == vectors).all()
-    assert (blocks.train_blocks(*planted, **SETTINGS, seed=1) != vectors).any()
+    assert (shared_negatives.train_blocks(*planted, **SETTINGS) == vectors).all()
+    assert (shared_negatives.train_blocks(*planted, **SETTINGS, seed=1) != vectors).any()
 
 
 def test_bad_arguments(planted):
     ids, vocab = planted
     with pytest.raises(ValueError, match="lr=0, but it must be above 0"):
-        blocks.train_blocks(ids, vocab, lr=0)
+        shared_negatives.train_blocks(ids, vocab, lr=0)
     with pytest.raises(ValueError, match=f"ids from 0 to {len(vocab)}"):
-        blocks.train_blocks(np.append(ids, [0, len(vocab)]), vocab)
+        shared_negatives.train_blocks(np.append(ids, [0, len(vocab)]), vocab)
     with pytest.raises(ValueError, match="the text has no word of the vocabulary"):
-        blocks.train_blocks(np.zeros(9, np.int32), vocab)
+        shared_negatives.train_blocks(np.zeros(9, np.int32), vocab)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("n", [0, 5, 10, 59, 60, 61, 1_000])
 def test_dealt_shards_are_the_pieces_of_the_text_in_turn(n, size):
-    shards = blocks.deal(np.arange(n), size, piece=10)
+    shards = shared_negatives.deal(np.arange(n), size, piece=10)
     pieces = [np.split(shard, range(10, len(shard), 10)) for shard in shards]
     turns = [pieces[i % size][i // size] for i in range(-(-n // 10))]
     assert np.concatenate([np.arange(0), *turns]).tolist() == list(range(n)) and sum(map(len, shards)) == n
@@ -218,7 +219,7 @@ def test_dealt_shards_are_the_pieces_of_the_text_in_turn(n, size):
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_dealt_shards_keep_equally_many_words(planted, size):
     ids, vocab = planted
-    kept = [vocab.keep_probability(1e-3)[shard].sum() for shard in blocks.deal(np.sort(ids), size)]
+    kept = [vocab.keep_probability(1e-3)[shard].sum() for shard in shared_negatives.deal(np.sort(ids), size)]
     np.testing.assert_allclose(kept, np.mean(kept), rtol=0.02)
 
 
@@ -231,9 +232,9 @@ def steps_on_ranks(start, parts, steps):
 
     words = parts[hvd.rank()]
     tables, common = variables(start), variables(start)
-    train = blocks.make_train(tables, highest(), WINDOW, NEGATIVES)
+    train = shared_negatives.make_train(tables, highest(), WINDOW, NEGATIVES)
     allreduce, found = partial(hvd.allreduce, op=hvd.Sum), []
-    exchange = blocks.make_exchange(tables, common, allreduce, merge=lambda total, squares: total)
+    exchange = replicas.make_exchange(tables, common, allreduce, merge=lambda total, squares: total)
     for step in range(steps):
         train(words[step : step + 1], LR / 50)
         with exchange(range(V)):
@@ -246,9 +247,9 @@ def train_shards(ids, vocab, lengths):
     """Train a shard of so many words on each rank; also the exchange every 10,000 words."""
     import horovod.tensorflow as hvd
 
-    blocks.INTERVAL, blocks.HOT = 10_000, 100
+    shared_negatives.INTERVAL, replicas.HOT = 10_000, 100
     borders = np.cumsum([0, *lengths])
-    return blocks.train_blocks(ids[borders[hvd.rank()] : borders[hvd.rank() + 1]], vocab, **SETTINGS, hvd=hvd)
+    return shared_negatives.train_blocks(ids[borders[hvd.rank()] : borders[hvd.rank() + 1]], vocab, **SETTINGS, hvd=hvd)
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +260,7 @@ def ranks():
 
 def test_exchange_after_every_step_is_the_serial_run(ranks):
     """Serial: the same blocks in steps twice as large. Sums are taken in another order, so up to 1e-5."""
-    texts = [blocks_of(3 * blocks.BLOCKS * blocks.TOKENS, seed) for seed in (7, 8)]
+    texts = [blocks_of(3 * shared_negatives.BLOCKS * shared_negatives.TOKENS, seed) for seed in (7, 8)]
     parts, start, steps = [words for _, words in texts], random_tables(2, 0.1), 3
     on_ranks = ranks.run(steps_on_ranks, start, parts, steps)
     serial = start
@@ -286,8 +287,8 @@ def arrives_before_training_ends(words):
         return total
 
     tables, common = variables(random_tables(3)), variables(random_tables(3))
-    exchange = blocks.make_exchange(tables, common, allreduce, blocks.merge_changes)
-    train = blocks.make_train(tables, highest(), WINDOW, NEGATIVES)
+    exchange = replicas.make_exchange(tables, common, allreduce, replicas.merge_changes)
+    train = shared_negatives.make_train(tables, highest(), WINDOW, NEGATIVES)
     for steps in (1, 4_000):  # the first time, both compile
         ended.clear()
         with exchange(range(V)):
@@ -297,7 +298,7 @@ def arrives_before_training_ends(words):
 
 
 def test_changes_travel_while_a_rank_trains(ranks):
-    _, words = blocks_of(blocks.BLOCKS * blocks.TOKENS, 5)
+    _, words = blocks_of(shared_negatives.BLOCKS * shared_negatives.TOKENS, 5)
     assert ranks.run(arrives_before_training_ends, words) == [True, True]
 
 
@@ -306,7 +307,7 @@ def combined(changes):
 
     mine = tf.constant(changes[hvd.rank()])
     squares = tf.reduce_sum(mine**2, axis=-1, keepdims=True)
-    return blocks.merge_changes(*(hvd.allreduce(part, op=hvd.Sum) for part in (mine, squares))).numpy()
+    return replicas.merge_changes(*(hvd.allreduce(part, op=hvd.Sum) for part in (mine, squares))).numpy()
 
 
 def test_equal_changes_are_averaged_and_orthogonal_ones_added(ranks):
@@ -320,13 +321,13 @@ def test_equal_changes_are_averaged_and_orthogonal_ones_added(ranks):
 def train_with_seldom_exchanges(ids, vocab):
     import horovod.tensorflow as hvd
 
-    blocks.HOT = 1
-    return blocks.train_blocks(ids, vocab, dim=8, epochs=1, threshold=1, hvd=hvd)
+    replicas.HOT = 1
+    return shared_negatives.train_blocks(ids, vocab, dim=8, epochs=1, threshold=1, hvd=hvd)
 
 
 def test_what_was_never_due_travels_at_the_end(ranks, planted):
     first, second = ranks.run(train_with_seldom_exchanges, *planted)
-    start = blocks.make_tables(len(planted[1]), 8, np.random.default_rng(0))[0].numpy()
+    start = shared_negatives.make_tables(len(planted[1]), 8, np.random.default_rng(0))[0].numpy()
     assert (first == second).all() and (first[1:] != start[1:]).any(axis=1).all()
 
 

@@ -21,9 +21,9 @@ import pytest
 from filelock import FileLock
 from scipy.linalg import svd
 
-from helpers import corpus, download
-from helpers.corpus import load_corpus, planted_topic, planted_twin
-from helpers.download import Download, fetch, text8
+from helpers.text import corpus
+from helpers.text.corpus import load_corpus, planted_topic, planted_twin
+from helpers.text.text8 import Download, fetch, text8
 
 WORDS = re.compile("[a-z]+")
 
@@ -133,7 +133,7 @@ def python(code, *args):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-BUILD = """from helpers import corpus
+BUILD = """from helpers.text import corpus
 print("ready", flush=True)
 built = corpus._docs([("toy", "1.0", Path(sys.argv[2]))], Path(sys.argv[1]), True)
 print(len(built.words))"""
@@ -231,12 +231,12 @@ def payload(tmp_path_factory):
 
 
 def described(url, payload):
-    return Download(url, len(payload), hashlib.sha256(payload).hexdigest(), download.TEXT8.hint)
+    return Download(url, len(payload), hashlib.sha256(payload).hexdigest(), TEXT8.hint)
 
 
 def test_the_canonical_text8_is_described():
-    assert (download.TEXT8.url, download.TEXT8.size) == ("http://mattmahoney.net/dc/text8.zip", 31_344_016)
-    assert download.TEXT8.sha256 == "a6640522afe85d1963ad56c05b0ede0a0c000dddc9671758a6cc09b7a38e5232"
+    assert (TEXT8.url, TEXT8.size) == ("http://mattmahoney.net/dc/text8.zip", 31_344_016)
+    assert TEXT8.sha256 == "a6640522afe85d1963ad56c05b0ede0a0c000dddc9671758a6cc09b7a38e5232"
 
 
 def test_text8_is_downloaded_once_and_read(tmp_path, payload, monkeypatch):
@@ -304,7 +304,7 @@ def test_a_connection_that_is_always_cut_ends_in_one_sentence(tmp_path, payload)
 
 
 def test_a_silent_server_is_given_up(tmp_path, payload, monkeypatch):
-    monkeypatch.setattr(download, "TIMEOUT", 0.3)
+    monkeypatch.setattr("helpers.text.text8.TIMEOUT", 0.3)
     with serving(b"", announces=False, pause=1.0) as server, pytest.raises(ConnectionError, match="timed out"):
         fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
     assert leftovers(tmp_path) == []
@@ -335,7 +335,7 @@ def test_a_mirror_must_be_an_address(tmp_path):
         load_corpus("text8", mirror="mirror/text8.zip", cache_dir=tmp_path, progress=False)
 
 
-FETCH = """from helpers.download import Download, fetch
+FETCH = """from helpers.text.text8 import Download, fetch
 print("ready", flush=True)
 fetch(Download(sys.argv[1], int(sys.argv[2]), sys.argv[3]), sys.argv[4])"""
 

@@ -10,16 +10,9 @@ import tensorflow as tf
 from gensim.models import KeyedVectors, Word2Vec
 from gensim.test.utils import common_texts, datapath
 
-from helpers import embeddings
-from helpers.embeddings import (
-    analogies,
-    load_vectors,
-    neighbours,
-    save_projector,
-    save_word2vec,
-    scores,
-    to_keyed_vectors,
-)
+from helpers.word2vec import evaluation
+from helpers.word2vec.evaluation import analogies, neighbours, scores
+from helpers.word2vec.export import load_vectors, save_projector, save_word2vec, to_keyed_vectors
 
 WORDS = ["UNK", "cat", "dog", "car", "voiture"]
 
@@ -204,7 +197,7 @@ def test_a_failed_write_leaves_the_old_file(keyed, tmp_path):
     path = tmp_path / "vectors.txt"
     save_word2vec(keyed, path)
     before = path.read_bytes()
-    with pytest.raises(RuntimeError), embeddings._whole(path) as file:
+    with pytest.raises(RuntimeError), evaluation._whole(path) as file:
         file.write("half")
         raise RuntimeError
     assert path.read_bytes() == before

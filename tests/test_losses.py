@@ -5,8 +5,9 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import losses as benchmark
-from helpers import checks, losses
-from helpers.losses import LOSSES, SAMPLERS, Samples, draw_samples, make_loss, nce, probabilities, sgns
+from helpers import exercises
+from helpers.word2vec import losses
+from helpers.word2vec.losses import LOSSES, SAMPLERS, Samples, draw_samples, make_loss, nce, probabilities, sgns
 
 V, DIM, BATCH, SAMPLED = 40, 5, 7, 12
 COUNTS = np.array([3, *(1000 // np.arange(1, V))])  # UNK is rarer than the words after it
@@ -283,13 +284,13 @@ def test_unsorted_counts():
 @pytest.mark.parametrize(
     "check, answer, hint",
     [
-        (checks.check_expected_count, lambda p, tries: None, "replace the body"),
-        (checks.check_expected_count, lambda p, tries: p * tries, "repeats"),
-        (checks.check_expected_count, lambda p, tries: (1 - p) ** tries, "miss"),
-        (checks.check_sgns_biases, lambda biases, log_expected: biases + log_expected, "the sign"),
-        (checks.check_sgns_biases, lambda biases, log_expected: biases, "not [-3. -5.]"),
-        (checks.check_own_negatives, lambda rows, true, negatives: rows[:, 0], "shape (2,)"),
-        (checks.check_own_negatives, lambda rows, true, negatives: 0.0, "softplus(-z)"),
+        (exercises.check_expected_count, lambda p, tries: None, "replace the body"),
+        (exercises.check_expected_count, lambda p, tries: p * tries, "repeats"),
+        (exercises.check_expected_count, lambda p, tries: (1 - p) ** tries, "miss"),
+        (exercises.check_sgns_biases, lambda biases, log_expected: biases + log_expected, "the sign"),
+        (exercises.check_sgns_biases, lambda biases, log_expected: biases, "not [-3. -5.]"),
+        (exercises.check_own_negatives, lambda rows, true, negatives: rows[:, 0], "shape (2,)"),
+        (exercises.check_own_negatives, lambda rows, true, negatives: 0.0, "softplus(-z)"),
     ],
 )
 def test_hints_of_the_exercises(capsys, check, answer, hint):

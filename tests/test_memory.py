@@ -4,8 +4,8 @@ import subprocess
 import sys
 import time
 
-from helpers import memory
-from helpers.memory import MemoryWatch
+from helpers.cluster import processes
+from helpers.cluster.processes import MemoryWatch
 
 GROW = "import sys; print(flush=True); input(); block = b'x' * 200_000_000; print(flush=True); input()"
 
@@ -32,11 +32,11 @@ def test_a_process_that_grows_and_ends_is_seen():
 
 
 def test_a_container_limit_counts_where_it_is_lower_than_what_the_machine_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    free = memory.available()
+    monkeypatch.setattr(processes, "CGROUP", tmp_path)
+    free = processes.available()
     assert free > 1e6
-    (tmp_path / "memory.current").write_text("2000000\n")
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory.available() > free / 2
-    (tmp_path / "memory.max").write_text("3000000\n")
-    assert memory.available() == 1_000_000
+    (tmp_path / "processes.current").write_text("2000000\n")
+    (tmp_path / "processes.max").write_text("max\n")
+    assert processes.available() > free / 2
+    (tmp_path / "processes.max").write_text("3000000\n")
+    assert processes.available() == 1_000_000

@@ -8,7 +8,7 @@ import notebook_rules as rules
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from helpers.skipgram import subsample
+from helpers.text.skipgram import subsample
 
 NOTEBOOKS = sorted((rules.ROOT / "notebooks").glob("*.ipynb"))
 README = rules.ROOT / "README.md"
@@ -29,7 +29,7 @@ def double(x):
 </details>
 """
 STUB = "def double(x):\n    return None\n\n\n_ = check_double(double)"
-IMPORTS = "from helpers.ranks import connect\nfrom toy_checks import check_double\n\n"
+IMPORTS = "from helpers.cluster import connect\nfrom toy_checks import check_double\n\n"
 A_PNG = {"image/png": base64.b64encode(b"not drawn").decode(), "text/plain": "<Figure>"}
 
 

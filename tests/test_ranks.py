@@ -1,4 +1,4 @@
-"""helpers.ranks with real engines, real Horovod and real deaths."""
+"""helpers.cluster.ranks with real engines, real Horovod and real deaths."""
 
 import os
 import shutil
@@ -14,13 +14,13 @@ import psutil
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from helpers.engines import MPI_ENV
-from helpers.ranks import RankFailure, connect, report
+from helpers.cluster.engines import MPI_ENV
+from helpers.cluster.ranks import RankFailure, connect, report
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
 
 MPI = pytest.mark.skipif(shutil.which("mpiexec") is None, reason="no mpiexec on this machine")
-CONNECT = "from helpers.ranks import connect; ranks = connect(2)"
+CONNECT = "from helpers.cluster import connect; ranks = connect(2)"
 HVD = "import horovod.tensorflow as hvd, tensorflow as tf"
 # what `%%px` would run for: rank 0 waits in a collective for the other rank, which sleeps
 STUCK = f"%%px\n{HVD}\nimport time\nprint('in')\n_ = time.sleep(600) if hvd.rank() else hvd.allreduce(tf.ones(1))"
@@ -114,10 +114,10 @@ def test_threads_of_a_started_tensorflow_are_not_ignored(ranks):
     def ask_for_more():
         import tensorflow as tf
 
-        from helpers import onengine
+        from helpers.cluster import on_engine
 
         tf.ones(1)
-        onengine.limit_threads(7)
+        on_engine.limit_threads(7)
 
     with pytest.raises(Exception, match="already runs with . threads in this process and a rank may have 7"):
         ranks.run(ask_for_more)

@@ -14,11 +14,11 @@ import pytest
 import tensorflow as tf
 from jupyter_client.manager import start_new_kernel
 
-from helpers import nursery, servers, sharded
-from helpers.corpus import load_corpus
-from helpers.servers import ServerFailure, attach, start
-from helpers.train import pair_dataset
-from helpers.vocab import Vocab
+from helpers.cluster import parameter_servers, server_processes, sharded
+from helpers.cluster.parameter_servers import ServerFailure, attach_servers, start_servers
+from helpers.text.corpus import load_corpus
+from helpers.text.vocab import Vocab
+from helpers.word2vec.dataset import pair_dataset
 
 ROWS, DIM = 20_001, 16
 
@@ -32,7 +32,7 @@ def gone(pids, seconds=15):
 
 @pytest.fixture(scope="module")
 def cluster():
-    with start(2, 2) as cluster:
+    with start_servers(2, 2) as cluster:
         yield cluster
     assert gone(cluster.pids.values())
 
@@ -187,14 +187,14 @@ def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, 
     path = tf.train.Checkpoint(table=first).write(str(tmp_path / "table"))
     values, before = first.numpy(), list(cluster.pids.values())
     with socket.create_server(("", 0)) as taken:
-        real, asked = nursery.free_ports, []
+        real, asked = server_processes.free_ports, []
 
         def ports(n):
             asked.append(n)
             return real(n)[:-1] + [taken.getsockname()[1]] if len(asked) == 1 else real(n)
 
-        monkeypatch.setattr(nursery, "free_ports", ports)
-        with start(1, 3) as second:
+        monkeypatch.setattr(server_processes, "free_ports", ports)
+        with start_servers(1, 3) as second:
             assert len(asked) == 2 and gone(before)
             assert len(second.pids) == 4
             other = sharded.make_table(second.strategy, (ROWS, DIM), -0.5, 0.5, seed=3)
@@ -205,34 +205,34 @@ def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, 
             np.testing.assert_array_equal(restored.numpy(), values)
             with pytest.raises(ValueError, match="no server 'ps' 3 started here"):
                 second.kill("ps", 3)
-        monkeypatch.setattr(servers, "PORT_TRIES", 1)
+        monkeypatch.setattr(parameter_servers, "PORT_TRIES", 1)
         asked.clear()
         with pytest.raises(ServerFailure, match="ps 0 died while it started(.|\n)*Could not start gRPC server"):
-            start(1, 1)
+            start_servers(1, 1)
     assert tf.function(lambda x: 2 * x)(tf.constant(2)).numpy() == 4
 
 
-# ---- Servers that run elsewhere, that do not answer, that cannot start
+# ---- Servers that run elsewhere, that do not answer, that cannot start_servers
 
 
 def test_attached_servers_are_used_again_and_never_stopped(capsys):
-    spec = nursery.local_spec(1, 1)
+    spec = server_processes.local_spec(1, 1)
     processes = []
-    for role in nursery.ROLES:
+    for role in server_processes.ROLES:
         config = {"cluster": spec, "task": {"type": role, "index": 0}}
         environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
-        command = [sys.executable, "-m", "helpers.servers", role]
+        command = [sys.executable, "-m", "helpers.cluster.parameter_servers", role]
         processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
     try:
         for _ in range(2):
-            with attach({"cluster": spec}) as cluster:
+            with attach_servers({"cluster": spec}) as cluster:
                 total = cluster.coordinator.schedule(tf.function(lambda: tf.constant(1) + 1))
                 cluster.coordinator.join()
                 assert total.fetch() == 2
                 with pytest.raises(ValueError, match="they run elsewhere"):
                     cluster.kill("ps", 0)
         assert all(process.poll() is None for process in processes)
-        cluster = attach({"cluster": spec})
+        cluster = attach_servers({"cluster": spec})
         processes[0].kill()
         processes[0].wait()
         cluster.close()
@@ -249,7 +249,7 @@ def test_a_server_that_never_answers_is_named_in_time():
         spec = {"chief": ["127.0.0.1:1"], "worker": [address], "ps": [address]}
         started = time.monotonic()
         with pytest.raises(ServerFailure, match=f"no answer within 2 s from worker 0 at {address}, ps 0 at {address}"):
-            attach(json.dumps({"cluster": spec}), timeout=2)
+            attach_servers(json.dumps({"cluster": spec}), timeout=2)
         assert time.monotonic() - started < 6
 
 
@@ -260,26 +260,26 @@ def test_wrong_arguments_are_one_sentence(monkeypatch):
     with pytest.raises(ValueError, match="the loss has no gradient for some table"):
         sharded.gradients(tape, 2 * loss, [table])
     with pytest.raises(ValueError, match="workers=2, ps=0: at least 1 of each is needed"):
-        start(2, 0)
+        start_servers(2, 0)
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(ValueError, match="TF_CONFIG names no chief and no worker and no ps"):
-        attach()
+        attach_servers()
     with pytest.raises(SystemExit, match="usage"):
-        servers.main(["chief"])
+        parameter_servers.main(["chief"])
     monkeypatch.setenv("TF_CONFIG", '{"task": {"type": "ps", "index": 0}}')
     with pytest.raises(SystemExit, match="must name the task of this process, worker"):
-        servers.main(["worker"])
+        parameter_servers.main(["worker"])
 
 
 def test_a_python_that_cannot_run_is_reported(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ServerFailure, match="the process that starts the servers ended"):
-        start(1, 1)
+        start_servers(1, 1)
 
 
 # ---- A notebook kernel: interrupted, started again, killed
 
-START = "from helpers.servers import start\nimport tensorflow as tf, time\ncluster = start(1, 1)\n"
+START = "from helpers.cluster import start_servers\nimport tensorflow as tf, time\ncluster = start_servers(1, 1)\n"
 STUCK = """
 forever = tf.function(lambda: tf.while_loop(lambda x: x < 1, lambda x: x * 1.0, [0.0]))
 with cluster:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from helpers import sharded
-from helpers.servers import start
+from helpers.cluster import sharded
+from helpers.cluster.parameter_servers import start_servers
 
 ROWS, DIM, BATCH, NOISE, RATE = 20_001, 16, 32, 8, 0.3
 
@@ -77,7 +77,7 @@ def test_rows_are_read_before_they_change():
 
 
 def test_add_finds_the_shard_of_each_row():
-    with start(1, 3) as cluster:
+    with start_servers(1, 3) as cluster:
         table = sharded.make_table(cluster.strategy, (ROWS, DIM))
         firsts = np.cumsum([0] + [part.shape[0] for part in sharded.shards(table)])
         assert len(firsts) == 4 and firsts[-1] == ROWS
@@ -96,7 +96,7 @@ def test_on_servers_they_are_the_same_steps(servers):
     ids, k = draw(40), 10
     expected = [tf.Variable(start) for start in started()]
     mean = plain(expected, ids)
-    with start(1, servers) as cluster:
+    with start_servers(1, servers) as cluster:
         tables = [sharded.make_table(cluster.strategy, values.shape) for values in started()]
         assert [len(sharded.shards(table)) for table in tables] == [servers, servers, 1]
         for table, values in zip(tables, started(), strict=True):
@@ -117,7 +117,7 @@ def test_on_servers_they_are_the_same_steps(servers):
 def test_the_changes_of_two_workers_add_up():
     """With a loss whose slope is 1 everywhere, each row goes down by the rate for each time that it was used."""
     ids, runs, rate = draw(5)[:2], 100, 0.25
-    with start(2, 1) as cluster:
+    with start_servers(2, 1) as cluster:
         tables = [sharded.make_table(cluster.strategy, (ROWS, DIM)) for _ in ids]
 
         @tf.function

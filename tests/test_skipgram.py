@@ -5,14 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.skipgram import (
-    generate_batch,
-    pair_batches,
-    pairs_within,
-    shard,
-    skipgram_pairs,
-    subsample,
-)
+from helpers.text.skipgram import generate_batch, pair_batches, pairs_within, shard, skipgram_pairs, subsample
 
 texts = st.lists(st.integers(0, 5), max_size=40)
 windows = st.integers(1, 6)

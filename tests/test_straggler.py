@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from helpers.straggler import slowed
+from helpers.cluster.processes import slowed
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_it_runs_on_after_an_error_in_the_block(spinning):
 
 
 def test_it_runs_on_after_the_slowing_process_was_killed(spinning):
-    code = f"import time\nfrom helpers.straggler import slowed\nwith slowed({spinning.pid}, 50):\n"
+    code = f"import time\nfrom helpers.cluster import slowed\nwith slowed({spinning.pid}, 50):\n"
     code += "    print('slow', flush=True)\n    time.sleep(60)"
     slower = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert slower.stdout.readline() == b"slow\n"

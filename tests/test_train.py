@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from helpers.skipgram import skipgram_pairs
-from helpers.train import BLOCK, pair_dataset
+from helpers.text.skipgram import skipgram_pairs
+from helpers.word2vec.dataset import BLOCK, pair_dataset
 
 # ---- pair_dataset
 
@@ -102,7 +102,7 @@ def test_the_dataset_refuses_bad_arguments_at_once(n, batch_size, window, messag
 
 def test_a_process_with_a_live_iterator_ends():
     program = (
-        "import numpy as np; from helpers.train import pair_dataset\n"
+        "import numpy as np; from helpers.word2vec import pair_dataset\n"
         "batches = iter(pair_dataset(np.arange(1_000_000), 16_384, 5, seed=0))\n"
         "for _ in range(40): next(batches)\n"
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.vocab import Vocab
+from helpers.text.vocab import Vocab
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "UNK"]), min_size=1, max_size=60)
 texts_with_words = texts.filter(lambda words: set(words) != {"UNK"})

@@ -6,7 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from helpers.wire import Wires, fit_line, median_seconds, ring_bytes, tcp_seconds, timeline_spans
+from helpers.exchange.cost_model import fit_line, median_seconds, ring_bytes
+from helpers.exchange.sockets import Sockets, tcp_seconds, timeline_spans
 
 
 def on_ranks(size, work):
@@ -19,7 +20,7 @@ def on_ranks(size, work):
             everyone.wait(10)
             return [ports[other] for other in range(size)]
 
-        wires = Wires(rank, size, gather)
+        wires = Sockets(rank, size, gather)
         results[rank] = work(wires)
         wires.close()
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from ipyparallel.error import RemoteError
 
-from helpers.ranks import RankFailure, connect
+from helpers.cluster.ranks import RankFailure, connect
 
 STEPS, RATE = 3, 0.25
 

@@ -1,4 +1,4 @@
-"""Where engine processes come from and how they end: used by `helpers.ranks`."""
+"""Where engine processes come from and how they end: used by `helpers.cluster.ranks`."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ import ipyparallel as ipp
 import psutil
 from ipyparallel.util import _default_profile_dir
 
-from helpers import onengine
+from helpers.cluster import on_engine
 
 ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer
 MPI_ENV = {  # Open MPI as root, with more ranks than cores, and by shared memory: its TCP listens on every interface
@@ -133,7 +133,7 @@ def start(n, controller, env, timeout):
 def probe(client, timeout):
     """What each engine says of itself, in rank order: by host, then by MPI rank or engine id."""
     ids = client.ids
-    answers = client.direct_view(ids).apply_async(onengine.describe).get(timeout=timeout)
+    answers = client.direct_view(ids).apply_async(on_engine.describe).get(timeout=timeout)
     found = [{**answer, "id": engine_id} for engine_id, answer in zip(ids, answers, strict=True)]
     hosts = list(dict.fromkeys(engine["host"] for engine in found))
     return sorted(found, key=lambda e: (hosts.index(e["host"]), e["mpi_rank"] or 0, e["id"]))

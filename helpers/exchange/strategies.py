@@ -1,7 +1,7 @@
 """The rungs of notebook 06: one training step, and ever cheaper ways of keeping replicas together.
 
-Each make_...(tables, hvd) returns step(centers, contexts, lr) -> loss, as `helpers.train.make_step` does; centers and
-contexts are int32 [pairs]. tables: those of `helpers.model.make_tables`. hvd: horovod.tensorflow, or None in one
+Each make_...(tables, hvd) returns step(centers, contexts, lr) -> loss, as `helpers.word2vec.make_step` does; centers
+and contexts are int32 [pairs]. tables: those of `helpers.word2vec.make_tables`. hvd: horovod.tensorflow, or None in one
 process. What a step of two ranks equals, and what not, is tested in tests/test_ladder.py.
 """
 
@@ -12,8 +12,8 @@ from itertools import count
 import numpy as np
 import tensorflow as tf
 
-from helpers.blocks import due_rows
-from helpers.model import merge
+from helpers.word2vec.model import merge
+from helpers.word2vec.replicas import due_rows
 
 PARTS, SAMPLED = 16, 64  # small steps between two exchanges; negatives of a batch
 PAIRS, RATE = tf.TensorSpec([None], tf.int32), tf.TensorSpec([])  # PAIRS: also a list of rows

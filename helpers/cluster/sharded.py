@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
 
-from helpers.model import merge
+from helpers.word2vec.model import merge
 
 BLOCK_ROWS = 8192  # rows that are drawn together
 

@@ -2,8 +2,7 @@
 
 import tensorflow as tf
 
-from helpers.model import nce_loss
-from helpers.skipgram import check_epoch_arguments
+from helpers.text.skipgram import check_epoch_arguments
 
 # ---- Pairs: what `skipgram.pair_batches` does in NumPy, as a tf.data pipeline ---------------------------------------
 
@@ -56,22 +55,3 @@ def _block_pairs(words, start, window, seed):
 # ---- The canonical step: notebook 05 ---------------------------------------------------------------------------------
 
 
-def make_step(tables, distribute=None, num_sampled=64):
-    """A compiled step of gradient descent on the NCE loss: step(centers, contexts, lr) -> loss, a float32 scalar.
-
-    tables: the variables of `make_tables`. centers, contexts: int32 [batch], any batch size.
-    distribute: what wraps the tape, `hvd.DistributedGradientTape` on ranks; None in one process.
-    """
-
-    pairs, rate = tf.TensorSpec([None], tf.int32), tf.TensorSpec([], tf.float32)
-
-    @tf.function(input_signature=[pairs, pairs, rate])
-    def step(centers, contexts, lr):
-        with tf.GradientTape() as tape:
-            loss = nce_loss(tables, centers, contexts, num_sampled)
-        tape = distribute(tape) if distribute else tape
-        for table, slope in zip(tables, tape.gradient(loss, tables)):
-            table.scatter_sub(tf.IndexedSlices(lr * slope.values, slope.indices))
-        return loss
-
-    return step

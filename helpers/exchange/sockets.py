@@ -3,14 +3,13 @@
 import json
 import socket
 import threading
-import time
-from statistics import median
 
 import numpy as np
-from scipy.optimize import nnls
+
+from helpers.exchange.cost_model import allreduce_seconds, median_seconds
 
 
-class Wires:
+class Sockets:
     """A TCP connection from this rank to every other one on this machine. Counts bytes sent and received.
 
     gather: called with an object, it returns the list of all ranks' objects, in rank order (`hvd.allgather_object`).
@@ -56,32 +55,6 @@ class Wires:
             wire.close()
 
 
-def ring_bytes(size, n_bytes):
-    """The bytes that each of `size` ranks sends, and receives, in a ring allreduce of n_bytes."""
-    return 2 * (size - 1) / size * n_bytes
-
-
-def median_seconds(work, repeats):
-    """The median of the seconds that work() takes, after one call that does not count."""
-    work()
-    marks = [time.perf_counter()]
-    for _ in range(repeats):
-        work()
-        marks.append(time.perf_counter())
-    return median(np.diff(marks))
-
-
-def allreduce_seconds(n_bytes, repeats, tensors=1):
-    """On every rank: median seconds of a tf.function that allreduces float32 tensors of n_bytes each with Horovod."""
-    import horovod.tensorflow as hvd
-    import tensorflow as tf
-
-    values = [tf.ones([n_bytes // 4]) for _ in range(tensors)]  # one tensor many times would be reduced once
-    names = [f"bytes_{n_bytes}_{tensors}_{i}" for i in range(tensors)]
-    reduce = tf.function(lambda: [hvd.allreduce(v, op=hvd.Sum, name=n) for v, n in zip(values, names)])
-    return median_seconds(reduce, repeats)
-
-
 def tcp_seconds(wires, n_bytes, repeats):
     """Median seconds to move the bytes of a ring allreduce of n_bytes over bare sockets, without any arithmetic."""
     right, left = (wires.rank + 1) % wires.size, (wires.rank - 1) % wires.size
@@ -98,21 +71,10 @@ def compare_with_tcp(n_bytes, repeats):
     """On every rank: (seconds of Horovod's allreduce of n_bytes, seconds of bare sockets for the same bytes)."""
     import horovod.tensorflow as hvd
 
-    wires = Wires(hvd.rank(), hvd.size(), hvd.allgather_object)
+    wires = Sockets(hvd.rank(), hvd.size(), hvd.allgather_object)
     seconds = allreduce_seconds(n_bytes, repeats), tcp_seconds(wires, n_bytes, repeats)
     wires.close()
     return seconds
-
-
-def fit_line(n_bytes, seconds):
-    """Fit seconds = latency + bytes / bandwidth, least squares in the relative error, neither negative.
-
-    n_bytes, seconds: sequences of numbers. Returns (latency in s, bandwidth in bytes/s, RMS of the relative errors).
-    """
-    megabytes, seconds = np.asarray(n_bytes) / 1e6, np.asarray(seconds)
-    terms = np.stack([np.ones(len(seconds)), megabytes], axis=1) / seconds[:, None]
-    (latency, per_megabyte), residual = nnls(terms, np.ones(len(seconds)))
-    return latency, 1e6 / per_megabyte if per_megabyte else np.inf, residual / np.sqrt(len(seconds))
 
 
 def timeline_spans(path):

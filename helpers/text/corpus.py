@@ -22,7 +22,7 @@ import numpy as np
 from filelock import FileLock
 from tqdm import tqdm
 
-from helpers.download import TEXT8, text8
+from helpers.text.text8 import TEXT8, text8
 
 PACKAGES = [
     "numpy", "scipy", "sklearn", "matplotlib", "pandas", "networkx", "tensorflow", "keras", "tensorboard",

@@ -1,4 +1,4 @@
-"""What `helpers.ranks` runs on the engines."""
+"""What `helpers.cluster.ranks` runs on the engines."""
 
 import os
 import socket

@@ -1,10 +1,10 @@
 """TensorFlow workers and parameter servers, each a process of its own, with the coordinator in this one.
 
-    with start(workers=2, ps=2) as cluster:
+    with start_servers(workers=2, ps=2) as cluster:
         cluster.strategy, cluster.coordinator       # TensorFlow's own, connected
 
-On several hosts, each runs `python -m helpers.servers worker` (or `ps`) with its TF_CONFIG in the environment, and the
-notebook calls `attach(tf_config)` with the TF_CONFIG of the chief.
+On several hosts, each runs `python -m helpers.cluster.parameter_servers worker` (or `ps`) with its TF_CONFIG in the
+environment, and the notebook calls `attach_servers(tf_config)` with the TF_CONFIG of the chief.
 
 TensorFlow's servers, and the coordinator too, listen on every network interface without a password, whatever host the
 cluster specification names (the address 0.0.0.0 is fixed in TensorFlow): whoever reaches a port can run operations in
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from helpers.nursery import (
+from helpers.cluster.server_processes import (
     LOOPBACK,
     ROLES,
     Nursery,
@@ -45,7 +45,7 @@ MESSAGES = Path(tempfile.gettempdir(), f"coordinator-{os.getpid()}.log")
 _open = None  # the PSCluster of this process: one at a time
 
 
-def start(workers=2, ps=2, *, timeout=60):
+def start_servers(workers=2, ps=2, *, timeout=60):
     """Start workers and parameter servers on this machine and connect to them: a PSCluster.
 
     timeout: seconds until all servers must answer. A cluster that is still open in this process is closed first; its
@@ -75,7 +75,7 @@ def start(workers=2, ps=2, *, timeout=60):
         raise
 
 
-def attach(tf_config=None, *, timeout=60):
+def attach_servers(tf_config=None, *, timeout=60):
     """Connect, as the chief, to workers and parameter servers that run elsewhere: a PSCluster that never stops them.
 
     tf_config: {"cluster": {"chief": [address], "worker": [...], "ps": [...]}}, as dict or JSON text; None takes the
@@ -94,7 +94,9 @@ def attach(tf_config=None, *, timeout=60):
 
 
 class PSCluster:
-    """A coordinator with its workers and parameter servers; a context manager, made by `start` or `attach`.
+    """A coordinator with its workers and parameter servers; a context manager.
+
+    Made by `start_servers` or `attach_servers`.
 
     strategy: the ParameterServerStrategy; variables of 512 KiB and more are cut into one shard for each server.
     coordinator: the ClusterCoordinator. spec: dict, role -> list of addresses. pids: dict, (role, index) -> process
@@ -135,7 +137,7 @@ class PSCluster:
             self._connect()
 
     def close(self):
-        """Stop the coordinator, and the servers if `start` started them. Can be called twice."""
+        """Stop the coordinator, and the servers if `start_servers` started them. Can be called twice."""
         global _open
         if _open is self:
             _open = None
@@ -215,7 +217,7 @@ atexit.register(_close_open)
 
 def main(arguments):
     if len(arguments) != 1 or arguments[0] not in ROLES:
-        sys.exit("usage: TF_CONFIG=... python -m helpers.servers worker|ps")
+        sys.exit("usage: TF_CONFIG=... python -m helpers.cluster.parameter_servers worker|ps")
     config = json.loads(os.environ.get("TF_CONFIG", "{}"))
     if config.get("task", {}).get("type") != arguments[0]:
         sys.exit(f"TF_CONFIG must name the task of this process, {arguments[0]}: its task is {config.get('task')}")

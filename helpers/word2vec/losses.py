@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from helpers.model import merge
+from helpers.word2vec.model import merge
 
 SAMPLERS = ("log_uniform", "uniform", "unigram")
 

@@ -19,8 +19,8 @@ from IPython import get_ipython
 from IPython.display import display
 from tqdm.std import tqdm
 
-from helpers import engines, onengine
-from helpers.engines import RankFailure
+from helpers.cluster import engines, on_engine
+from helpers.cluster.engines import RankFailure
 
 LOOPBACK = "127.0.0.1"
 GRACE_SECONDS = 20  # how long the other ranks may go on after one has died
@@ -88,7 +88,7 @@ class Ranks:
         progress=True shows one live line with what rank 0 last gave to `report`.
         Raises RankFailure when a rank dies, and what fn raised otherwise.
         """
-        return self.wait(self.view.apply_async(onengine.call, cloudpickle.dumps((fn, args, kwargs))), progress)
+        return self.wait(self.view.apply_async(on_engine.call, cloudpickle.dumps((fn, args, kwargs))), progress)
 
     def wait(self, call, progress=True):
         """Wait for an AsyncResult of `view`; returns its result. See `run`."""
@@ -126,7 +126,7 @@ class Ranks:
             self._magics.ranks = None
         if not self._group.cluster and self.controller == "gloo" and not self.dead():
             # engines that are stuck in a collective do not answer; their own time limits free them
-            self.view.apply_async(onengine.shutdown).wait(engines.ANSWER_SECONDS)
+            self.view.apply_async(on_engine.shutdown).wait(engines.ANSWER_SECONDS)
         self._group.stop()
         if self._rendezvous:
             self._rendezvous.stop()
@@ -151,7 +151,7 @@ class Ranks:
         else:
             envs = [env] * self.size
         calls = [
-            self._client[engine["id"]].apply_async(onengine.initialise, rank_env, self.size, self.threads)
+            self._client[engine["id"]].apply_async(on_engine.initialise, rank_env, self.size, self.threads)
             for engine, rank_env in zip(self.engines, envs, strict=True)
         ]
         deadline = time.monotonic() + timeout

@@ -163,7 +163,9 @@ def check_analogy(fn):
 
 def check_overlap(fn):
     """12: fn(first, second, word, n) returns the share of the n neighbours in one KeyedVectors found in the other's."""
-    from helpers.embeddings import to_keyed_vectors  # gensim takes a second to load, and other checks do not need it
+    from helpers.word2vec.export import (
+        to_keyed_vectors,  # gensim takes a second to load, and other checks do not need it
+    )
 
     angles = np.radians([0, 10, 20, 30, 40, 50])
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -6,14 +6,14 @@ The idea is from Ji et al., "Parallelizing Word2Vec in Shared and Distributed Me
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
 import tensorflow as tf
 
-from helpers.skipgram import subsample
+from helpers.text.skipgram import subsample
+from helpers.word2vec.replicas import due_rows, make_exchange, merge_changes
 
 TOKENS, BLOCKS, RANDOM = 16, 32, 22  # center words of a block, blocks of a step, random words of a block
 INTERVAL = 200_000  # words that a rank trains between two exchanges, or less: an epoch has at least
@@ -157,53 +157,6 @@ def mean_loss(centers, contexts, labels, weights):
     return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(weights * labels))
 
 
-def make_exchange(tables, common, allreduce, merge):
-    """exchange(rows), a context: what this rank has changed in these rows travels while the body trains on.
-
-    rows: int [n], all different. `tables` is what this rank trains; `common`, equal on all ranks, is the start plus
-    all that has travelled. allreduce: the sum over all ranks of a float32 vector. It is called in a second thread and
-    not in a tf.function, where it would wait until TensorFlow's only thread has trained. merge: see `merge_changes`.
-    """
-    thread, ids, vector = ThreadPoolExecutor(1), tf.TensorSpec([None], tf.int32), tf.TensorSpec([None])
-    n, dim = len(tables), tables[0].shape[1]
-
-    @tf.function(input_signature=[ids])
-    def changed(rows):
-        mine = [tf.gather(tables[i], rows) - tf.gather(common[i], rows) for i in range(n)]
-        squares = [tf.reduce_sum(change**2, axis=1) for change in mine]
-        return tf.concat([tf.reshape(part, [-1]) for part in mine + squares], axis=0)
-
-    @tf.function(input_signature=[ids, vector, vector])
-    def apply(rows, mine, sums):
-        numbers = n * dim * tf.size(rows)
-        mine, total = (tf.reshape(both[:numbers], [n, -1, dim]) for both in (mine, sums))
-        everyone = merge(total, tf.reshape(sums[numbers:], [n, -1, 1]))
-        for i in range(n):
-            common[i].scatter_add(tf.IndexedSlices(everyone[i], rows))
-            tables[i].scatter_add(tf.IndexedSlices(everyone[i] - mine[i], rows))
-
-    @contextmanager
-    def exchange(rows):
-        rows = tf.constant(rows, tf.int32)
-        mine = changed(rows)
-        sums = thread.submit(allreduce, mine)
-        yield
-        apply(rows, mine, sums.result())
-
-    return exchange
-
-
-def merge_changes(total, squares):
-    """The changes of all ranks to some rows as one change, float32, like `total`.
-
-    total: the sum of the changes, float32 [..., dim]. squares: the sum over the ranks of the squared length of the
-    change of a row, [..., 1]. Changes in different directions are added. Ranks that went the same way have made the
-    same progress, so there the sum would overshoot, and their mean is taken: the idea of Adasum (Maleki et al., 2021),
-    here for each row. `squares` is the squared length of the sum when the changes are at right angles.
-    """
-    return total * tf.minimum(1.0, tf.math.divide_no_nan(squares, tf.reduce_sum(total**2, -1, keepdims=True)))
-
-
 def highest_rates(vocab, keep, window, negatives):
     """The highest learning rate of each row, as center and as context: two float32 [V].
 
@@ -219,18 +172,6 @@ def highest_rates(vocab, keep, window, negatives):
     for row in rates:
         row[0] = 0
     return [tf.constant(row, tf.float32) for row in rates]
-
-
-def due_rows(step, size):
-    """The rows to exchange in an interval: int32. The first HOT each time, the next HOT every second time, and so on.
-
-    By Zipf's law a word is as rare as its id is large: so each row changes about equally often between two exchanges.
-    """
-    due, start, period = [np.arange(min(HOT, size))], HOT, 2
-    while start < size:
-        due.append(np.arange(start + (step - start) % period, min(2 * start, size), period))
-        start, period = 2 * start, 2 * period
-    return np.concatenate(due).astype(np.int32)
 
 
 def count_intervals(n, hvd):

@@ -1,4 +1,4 @@
-"""Where the processes of TensorFlow servers come from and how they end: used by `helpers.servers`."""
+"""Where the processes of TensorFlow servers come from and how they end: used by `helpers.cluster.parameter_servers`."""
 
 import json
 import os
@@ -46,8 +46,8 @@ class Nursery:
         self._log = Path(self.directory, "start.log")
         with open(self._log, "w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "helpers.nursery", self.directory],
-                cwd=Path(__file__).parent.parent,
+                [sys.executable, "-m", "helpers.cluster.server_processes", self.directory],
+                cwd=Path(__file__).parents[2],
                 env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "OPENBLAS_NUM_THREADS": "1"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

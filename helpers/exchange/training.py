@@ -8,12 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from helpers.blocks import count_intervals, deal, due_rows, train_blocks
-from helpers.corpus import load_corpus
-from helpers.embeddings import twins_found
-from helpers.ladder import (
+from helpers.exchange.strategies import (
     PARTS,
-    SAMPLED,
     make_changed,
     make_deltas,
     make_fused,
@@ -22,16 +18,19 @@ from helpers.ladder import (
     make_overlapped,
     make_taped,
 )
-from helpers.model import make_tables
-from helpers.skipgram import generate_batch, pair_batches, shard
-from helpers.vocab import Vocab
-from helpers.wire import fit_line
+from helpers.text.corpus import load_corpus
+from helpers.text.skipgram import generate_batch, pair_batches, shard
+from helpers.text.vocab import Vocab
+from helpers.word2vec.evaluation import twins_found
+from helpers.word2vec.model import make_tables
+from helpers.word2vec.replicas import due_rows
+from helpers.word2vec.shared_negatives import deal, train_blocks
 
 DIM, WINDOW, BATCH = 128, 5, 2048
 PAIR_RATE = 0.01  # what a pair may change, to begin with: lr is PAIR_RATE x the pairs of a step
 
 
-class Rung(NamedTuple):
+class Strategy(NamedTuple):
     """make: see above. batch: pairs of a step (blocks: see `planned`). local: a step is PARTS small ones, then changes
     are summed.
 
@@ -45,20 +44,20 @@ class Rung(NamedTuple):
     source: str = "pairs"
 
 
-RUNGS = {
-    "canonical": Rung(make_taped, 96, source="windows"),
-    "bigger batch": Rung(make_taped, source="windows"),
-    "pairs by NumPy": Rung(make_taped),
-    "dense": Rung(partial(make_taped, sparse_as_dense=True)),
-    "dense, float16": Rung(make_halved),
-    "merged rows": Rung(make_merged),
-    "one message": Rung(make_fused),
-    "accumulation": Rung(partial(make_fused, parts=4), 4 * BATCH),
-    "deltas": Rung(make_deltas, PARTS * BATCH, local=True),
-    "hot and cold": Rung(partial(make_deltas, due=due_rows), PARTS * BATCH, local=True, late=True),
-    "changed rows": Rung(make_changed, PARTS * BATCH, local=True),
-    "overlap": Rung(make_overlapped, PARTS * BATCH, local=True, late=True),
-    "blocks": Rung(train_blocks, source="words"),
+STRATEGIES = {
+    "canonical": Strategy(make_taped, 96, source="windows"),
+    "bigger batch": Strategy(make_taped, source="windows"),
+    "pairs by NumPy": Strategy(make_taped),
+    "dense": Strategy(partial(make_taped, sparse_as_dense=True)),
+    "dense, float16": Strategy(make_halved),
+    "merged rows": Strategy(make_merged),
+    "one message": Strategy(make_fused),
+    "accumulation": Strategy(partial(make_fused, parts=4), 4 * BATCH),
+    "deltas": Strategy(make_deltas, PARTS * BATCH, local=True),
+    "hot and cold": Strategy(partial(make_deltas, due=due_rows), PARTS * BATCH, local=True, late=True),
+    "changed rows": Strategy(make_changed, PARTS * BATCH, local=True),
+    "overlap": Strategy(make_overlapped, PARTS * BATCH, local=True, late=True),
+    "blocks": Strategy(train_blocks, source="words"),
 }
 
 
@@ -91,7 +90,7 @@ def bytes_sent():
     return int(found.read_text().split()[3]) if found.exists() else np.nan
 
 
-def climb(rung, ids, vocab, hvd=None, *, pairs=None, seconds=None, seed=0, talk=True, report=None):
+def train_strategy(rung, ids, vocab, hvd=None, *, pairs=None, seconds=None, seed=0, talk=True, report=None):
     """Train on the shard of this rank until all ranks together have seen `pairs` pairs, or for about `seconds`.
 
     talk=False: beside the other ranks, but without a word to them. Returns a dict: pairs and bytes of this rank,
@@ -154,76 +153,6 @@ def pairs_of(ids, vocab):
 # ---- What the exchange of a step should cost
 
 
-def distinct(n, share, drawn=0):
-    """How many different rows n words with these shares are expected to touch, beside `drawn` log-uniform samples."""
-    rank = np.arange(1, len(share) + 1)
-    sampled = np.log1p(1 / rank) / np.log(len(share) + 1)
-    return float(np.sum(1 - (1 - share) ** n * (1 - sampled) ** drawn))
-
-
-def planned(name, ids, vocab, size=2):
-    """(pairs, messages, bytes) of a rank in a step of this rung, when `size` ranks share one epoch of the text.
-
-    A step of "blocks" is an interval; its bytes include a share of the centers' rows that travel after the last one.
-    """
-    share = vocab.counts * vocab.keep_probability()
-    share, words, pairs = share / share.sum(), len(vocab), RUNGS[name].batch
-    intervals = count_intervals(-(-len(ids) // size), None)
-    if name == "blocks":
-        pairs = pairs_of(ids, vocab) / size / intervals
-    centers, contexts = distinct(pairs, share), distinct(pairs, share, SAMPLED)
-    due = np.mean([len(due_rows(step, words)) for step in range(64)])
-    touched = distinct(2 * pairs, share, PARTS * SAMPLED)
-    dense, row = 4 * words * (2 * DIM + 1), 4 * DIM
-    gathered = {
-        "merged rows": centers * (row + 4) + contexts * (row + 8 + 4 + 8),
-        "one message": (centers + contexts) * (row + 8),
-        "accumulation": (centers + contexts) * (row + 8),
-        "changed rows": touched * (2 * row + 8),
-    }
-    reduced = {
-        "dense": dense,
-        "dense, float16": dense / 2,
-        "deltas": dense,
-        "hot and cold": due * (2 * row + 4),
-        "overlap": due * (2 * row + 4),
-        "blocks": (2 * due + words / intervals) * (row + 4),
-    }
-    messages = {"dense": 3, "dense, float16": 3, "merged rows": 6}
-    if name in reduced:
-        return pairs, messages.get(name, 1), 2 * (size - 1) / size * reduced[name]
-    sparse = pairs * (row + 4) + (pairs + SAMPLED) * (row + 8 + 4 + 8)
-    return pairs, messages.get(name, 1 if name in gathered else 6), (size - 1) * gathered.get(name, sparse)
-
-
-def time_collectives(hvd, sizes=(1_000, 30_000, 300_000, 3_000_000)):
-    """[(kind, bytes that a rank sends, seconds)]: the median of 7 allreduces and allgathers of so many float32."""
-    found = []
-    for kind, share in [("allreduce", 2 * (hvd.size() - 1) / hvd.size()), ("allgather", hvd.size() - 1)]:
-        for n in sizes:
-            array, times = tf.ones([n]), []
-            for _ in range(8):
-                begin = time.perf_counter()
-                getattr(hvd, kind)(array, name=f"{kind}{n}").numpy()
-                times.append(time.perf_counter() - begin)
-            found.append((kind, 4 * n * share, float(np.median(times[1:]))))
-    return found
-
-
-def fit(timings):
-    """(latency in s, bandwidth in bytes/s) of the rows of `time_collectives`; see `wire.fit_line`."""
-    return fit_line([sent for _, sent, _ in timings], [seconds for *_, seconds in timings])[:2]
-
-
-def predicted(name, ids, vocab, silent, network, size=2):
-    """Pairs/s of all ranks. silent: the same without a word to each other; network: latency and bandwidth of `fit`."""
-    pairs, messages, sent = planned(name, ids, vocab, size)
-    latency, bandwidth = network
-    compute, talk = size * pairs / silent, messages * latency + sent / bandwidth
-    step = max(compute, talk) if name in ("overlap", "blocks") else compute + talk
-    return size * pairs / step
-
-
 # ---- How large a step may be
 
 
@@ -236,7 +165,7 @@ def train_planted(ranks, factor, warm_up=0.0, pairs=400_000, lr=4.0):
     tf.random.set_seed(0)
     tables, rng = make_tables(len(vocab), 32, 0), np.random.default_rng(0)
     tables[2].assign(np.log(vocab.counts + 1) - np.log(vocab.counts.sum()))
-    source = batches(Rung(None, 64 * ranks), ids, vocab, rng)
+    source = batches(Strategy(None, 64 * ranks), ids, vocab, rng)
     step, steps, losses = make_fused(tables), pairs // (64 * ranks), []
     for done in range(steps):
         rise = min(1.0, (done + 1) / (warm_up * steps)) if warm_up else 1.0

@@ -1,0 +1,15 @@
+"""Processes that work together: Horovod ranks and TensorFlow's parameter servers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "engines": ["RankFailure", "tail"],
+        "parameter_servers": ["PSCluster", "attach_servers", "start_servers"],
+        "processes": ["MemoryWatch", "available", "slowed"],
+        "ranks": ["DEFAULT_ENV", "Ranks", "connect", "report"],
+        "server_processes": ["ServerFailure"],
+        "sharded": ["adagrad", "bundle", "gradients", "lookup", "make_table", "shards"],
+    },
+)

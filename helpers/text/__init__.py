@@ -1,0 +1,20 @@
+"""From words to pairs; knows nothing of TensorFlow."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "corpus": ["load_corpus", "planted_topic", "planted_twin"],
+        "vocab": ["Vocab"],
+        "skipgram": [
+            "check_batch_arguments",
+            "check_positive",
+            "generate_batch",
+            "pair_batches",
+            "shard",
+            "skipgram_pairs",
+            "subsample",
+        ],
+    },
+)

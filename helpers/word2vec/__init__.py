@@ -1,0 +1,16 @@
+"""The model: tables, losses, trainers, evaluation, files."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "dataset": ["pair_dataset"],
+        "evaluation": ["neighbours", "scores", "twins_found"],
+        "export": ["load_vectors", "save_projector", "save_word2vec", "to_keyed_vectors"],
+        "losses": ["adagrad_step", "check_sampler", "draw_samples", "frequency_biases", "make_loss", "probabilities"],
+        "model": ["make_step", "make_tables", "merge", "nce_loss"],
+        "replicas": ["HOT", "due_rows"],
+        "shared_negatives": ["train_blocks"],
+    },
+)
