@@ -6,15 +6,35 @@ Seconds of Horovod's allreduce against message size, and of bare sockets that mo
 import argparse
 import sys
 
+import numpy as np
 from tqdm import tqdm
 
 from benchmarks.options import at_least, check_writable, positive, write_json
 from helpers.cluster.ranks import connect
-from helpers.exchange.cost_model import fit_line, ring_bytes
-from helpers.exchange.sockets import compare_with_tcp
+from helpers.exchange.cost_model import allreduce_seconds, fit_line, median_seconds, ring_bytes
+from helpers.exchange.sockets import Sockets
 
 LEAST = 1024  # bytes; each message is 4 times as large as the one before
 SLOW = 1 << 22  # from this size on, fewer repeats
+
+
+def bare_ring(sockets, part):
+    """Move the bytes of a ring allreduce of sockets.size parts, and add nothing. part: the array of one part."""
+    right, left = (sockets.rank + 1) % sockets.size, (sockets.rank - 1) % sockets.size
+    got = np.empty_like(part)
+    for _ in range(2 * (sockets.size - 1)):
+        sockets.exchange(right, part, left, got)
+
+
+def compare_with_sockets(n_bytes, repeats):
+    """On every rank: (seconds of Horovod's allreduce of n_bytes, seconds of bare sockets for the same bytes)."""
+    import horovod.tensorflow as hvd
+
+    sockets = Sockets(hvd.rank(), hvd.size(), hvd.allgather_object)
+    part = np.ones(n_bytes // 4 // sockets.size, np.float32)
+    bare = median_seconds(lambda: bare_ring(sockets, part), repeats)
+    sockets.close()
+    return allreduce_seconds(n_bytes, repeats), bare
 
 
 def sizes(most_mb):
@@ -30,7 +50,7 @@ def measure(size, messages, repeats):
     rows = []
     with connect(size, attach=False) as ranks:
         for n_bytes in tqdm(messages, f"{size} ranks", file=sys.stdout, leave=False):
-            times = ranks.run(compare_with_tcp, n_bytes, repeats if n_bytes < SLOW else max(3, repeats // 3))
+            times = ranks.run(compare_with_sockets, n_bytes, repeats if n_bytes < SLOW else max(3, repeats // 3))
             horovod, tcp = (max(column) for column in zip(*times))
             rows.append({"ranks": size, "bytes": n_bytes, "seconds": horovod, "tcp_seconds": tcp})
     return rows

@@ -15,7 +15,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "ring_bytes",
             "time_collectives",
         ],
-        "sockets": ["Sockets", "compare_with_tcp", "timeline_spans"],
+        "sockets": ["Sockets"],
         "strategies": ["PAIRS", "RATE", "descend", "gradients", "mean_loss"],
         "training": ["STRATEGIES", "read", "train_planted", "train_strategy"],
     },
