@@ -1,4 +1,4 @@
-"""The tables of word2vec, the NCE loss on them and its gradient, merged."""
+"""The tables of word2vec, the NCE loss on them and its gradient with each row once."""
 
 import tensorflow as tf
 
@@ -12,10 +12,11 @@ def make_tables(vocab_size, dim, seed):
     return [tf.Variable(start), tf.Variable(tf.zeros([vocab_size, dim])), tf.Variable(tf.zeros([vocab_size]))]
 
 
-def merge(slope):
-    """The same gradient with every row once, its values added up. slope: tf.IndexedSlices."""
-    rows, place = tf.unique(slope.indices)
-    return tf.IndexedSlices(tf.math.unsorted_segment_sum(slope.values, place, tf.size(rows)), rows, slope.dense_shape)
+def merge(gradient):
+    """The same gradient with every row once, its values added up. gradient: tf.IndexedSlices."""
+    rows, place = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
 
 
 def nce_loss(tables, centers, contexts, num_sampled=64):
@@ -45,8 +46,8 @@ def make_step(tables, distribute=None, num_sampled=64):
         with tf.GradientTape() as tape:
             loss = nce_loss(tables, centers, contexts, num_sampled)
         tape = distribute(tape) if distribute else tape
-        for table, slope in zip(tables, tape.gradient(loss, tables)):
-            table.scatter_sub(tf.IndexedSlices(lr * slope.values, slope.indices))
+        for table, gradient in zip(tables, tape.gradient(loss, tables)):
+            table.scatter_sub(tf.IndexedSlices(lr * gradient.values, gradient.indices))
         return loss
 
     return step
