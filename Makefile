@@ -19,6 +19,10 @@ lab: setup ## open JupyterLab on the notebooks
 run: setup ## execute every notebook, rendered pages in build/
 	@$(RUN) tools/run_notebooks.py
 
+book: setup ## render the saved notebooks as a book: build/book/index.html
+	@rm -rf build/book build/source && mkdir -p build && cp -R book build/source && cp -R notebooks figures README.md build/source
+	@$(RUN) -m sphinx -q -W --keep-going -b html build/source build/book && echo "build/book/index.html"
+
 # Open MPI refuses to run as root, and more ranks than cores, unless told (version 5 reads PRTE_..., version 4 the others)
 test: export OMPI_ALLOW_RUN_AS_ROOT := 1
 test: export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
@@ -41,4 +45,4 @@ clean: ## remove build/, .venv and all caches
 	rm -rf build .venv .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -depth \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +
 
-.PHONY: help setup lab run test bench clean
+.PHONY: help setup lab run book test bench clean
