@@ -1,4 +1,4 @@
-"""A process that is slowed runs less, and runs again afterwards, whatever ended the slowing."""
+"""A process that is slowed runs less, evenly, and runs again afterwards, whatever ended the slowing."""
 
 import os
 import signal
@@ -10,6 +10,16 @@ import psutil
 import pytest
 
 from helpers.cluster.processes import slowed
+
+GAPS = """
+import time
+gaps, before = [], time.perf_counter()
+while sum(gaps) < 0.8:
+    now = time.perf_counter()
+    gaps += [now - before] * (now - before > 0.0015)
+    before = now
+print(sum(gap * gap for gap in gaps) / sum(gaps))
+"""  # the mean gap, each weighed by its length: how long it stands, seen at any moment of standing
 
 
 @pytest.fixture
@@ -42,6 +52,16 @@ def test_a_process_gets_its_fifth_and_then_runs_on(spinning):
     assert awake(spinning)
 
 
+def test_it_stands_still_for_moments_unless_longer_ones_are_wanted():
+    def gap(**options):
+        child = subprocess.Popen([sys.executable, "-c", GAPS], stdout=subprocess.PIPE)
+        with child, slowed(child.pid, 5, **options):
+            return float(child.stdout.readline())
+
+    assert gap() < 0.03
+    assert gap(run=0.02) > 0.05
+
+
 def test_it_runs_on_after_an_error_in_the_block(spinning):
     with pytest.raises(RuntimeError, match="in the block"), slowed(spinning.pid, 20):
         raise RuntimeError("in the block")
@@ -58,16 +78,33 @@ def test_it_runs_on_after_the_slowing_process_was_killed(spinning):
     assert awake(spinning)
 
 
-def test_a_slowed_process_may_be_killed(spinning):
+def test_a_slowed_process_may_be_killed(spinning, capfd):
     with slowed(spinning.pid, 5):
+        brake = next(child for child in psutil.Process().children() if "helpers.cluster.processes" in child.cmdline())
         spinning.kill()
-        time.sleep(0.2)
+        spinning.wait()
+        brake.wait(10)
+    assert capfd.readouterr().err == ""
+
+
+def test_another_process_with_the_same_id_is_left_alone(spinning, monkeypatch):
+    monkeypatch.setattr(psutil.Process, "is_running", lambda process: False)  # what psutil finds by the start time
+    with pytest.raises(ValueError, match="ended just now"), slowed(spinning.pid, 5):
+        pass
+    assert awake(spinning)
+
+
+def test_the_brake_starts_without_tensorflow():
+    code = "import sys, helpers.cluster.processes; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_wrong_arguments_are_one_sentence(spinning):
-    with pytest.raises(ValueError, match="times=1: a process is slowed by a factor above 1"), slowed(spinning.pid, 1):
-        pass
-    with pytest.raises(ValueError, match="this process, which could not wake itself"), slowed(os.getpid(), 5):
-        pass
-    with pytest.raises(ValueError, match="pid=99999999 is no process of this machine"), slowed(99999999, 5):
-        pass
+    for wrong, sentence in {
+        (spinning.pid, 1): "times=1, run=0.001: a process runs for a while and is slowed by a factor above 1",
+        (spinning.pid, 5, 0): "times=5, run=0: a process runs for a while",
+        (os.getpid(), 5): "this process, which could not wake itself",
+        (99999999, 5): "pid=99999999 is no process of this machine",
+    }.items():
+        with pytest.raises(ValueError, match=sentence), slowed(*wrong):
+            pass

@@ -1,7 +1,7 @@
-"""A slow process, made from a real one of this machine: it is stopped and woken many times a second.
+"""Processes of this machine slowed down, and their memory watched.
 
-    with slowed(pid, 5):
-        ...  # that process now gets a fifth of the time
+with slowed(pid, 5):
+    ...  # that process now gets a fifth of the time: it is stopped and woken 200 times a second
 """
 
 import os
@@ -10,28 +10,28 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
-RUN_SECONDS = 0.01  # how long the slowed process runs between two stops
+RUN_SECONDS = 0.001  # between two stops: well below a batch, so that each batch takes longer, not every tenth
 
 
 @contextmanager
-def slowed(pid, times):
-    """Inside the `with` block process `pid` runs 10 ms, stands still `times` - 1 times as long, and so on.
+def slowed(pid, times, run=RUN_SECONDS):
+    """Inside the `with` block process `pid` runs for a moment, stands still `times` - 1 times as long, and so on.
 
+    times: a number above 1. run: seconds of a moment. A short one makes an evenly slow process (whatever it does takes
+    `times` as long), one longer than a batch makes a process that pauses.
     A child of ours does it, and wakes the process when the block ends, also when this process is killed.
-    times: a number above 1. ValueError for another, for this process itself and for a pid that is no process.
+    ValueError for times <= 1, for run <= 0, for this process itself and for a pid that is no process.
     """
-    if times <= 1:
-        raise ValueError(f"times={times}: a process is slowed by a factor above 1")
-    if pid == os.getpid() or not psutil.pid_exists(pid):
-        what = "this process, which could not wake itself" if pid == os.getpid() else "no process of this machine"
-        raise ValueError(f"pid={pid} is {what}")
+    if times <= 1 or run <= 0:
+        raise ValueError(f"times={times}, run={run}: a process runs for a while and is slowed by a factor above 1")
+    process = _other(pid)
     brake = subprocess.Popen(
-        [sys.executable, "-m", "helpers.cluster.processes", str(pid), str(times)],
+        [sys.executable, "-m", "helpers.cluster.processes", str(pid), str(times), str(run)],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -39,27 +39,41 @@ def slowed(pid, times):
     )
     try:
         brake.stdout.readline()
+        if not process.is_running():  # the brake may have found another one that got its id
+            raise ValueError(f"pid={pid} ended just now")
         yield
     finally:
         brake.communicate()
 
 
-def main(pid, times):
+def _other(pid):
+    """The psutil.Process of this id, which stays that process when the id is given to another one."""
+    if pid == os.getpid():
+        raise ValueError(f"pid={pid} is this process, which could not wake itself")
+    try:
+        return psutil.Process(pid)
+    except psutil.NoSuchProcess:
+        raise ValueError(f"pid={pid} is no process of this machine") from None
+
+
+def main(pid, times, run):
     """Slow the process until our stdin closes or the process ends."""
-    process = psutil.Process(pid)
+    with suppress(psutil.NoSuchProcess):  # killed meanwhile, as notebook 08 does
+        brake(psutil.Process(pid), times, run)
+
+
+def brake(process, times, run):
+    """Suspend and resume a psutil.Process until our stdin closes. How long it really ran decides how long it stands."""
     print("slowed", flush=True)
-    while process.is_running():
-        started = time.monotonic()
-        if _told_to_end(RUN_SECONDS):
-            return
+    resumed = time.monotonic()
+    while not _told_to_end(run):
+        process.suspend()
+        suspended = time.monotonic()
         try:
-            process.suspend()
-            end = _told_to_end((times - 1) * (time.monotonic() - started))
+            _told_to_end((times - 1) * (suspended - resumed))
+        finally:
             process.resume()
-        except psutil.NoSuchProcess:  # killed meanwhile, as notebook 08 does
-            return
-        if end:
-            return
+        resumed = time.monotonic()
 
 
 def _told_to_end(seconds):
@@ -70,11 +84,16 @@ CGROUP = Path("/sys/fs/cgroup")  # of a container, with its limit
 
 
 def available():
-    """Bytes that new processes can have: what the machine has left, or less if a container's limit comes first."""
+    """Bytes that new processes can have: what the machine has left, or less if a container's limit comes first.
+
+    Files that the container has read and not lately used (inactive_file) count as free: the kernel drops them first.
+    """
     left = psutil.virtual_memory().available
-    limit, used = CGROUP / "memory.max", CGROUP / "memory.current"
-    if limit.exists() and limit.read_text().strip() != "max":
-        left = min(left, int(limit.read_text()) - int(used.read_text()))
+    limit = CGROUP / "memory.max"
+    if limit.exists() and (most := limit.read_text().strip()) != "max":
+        statistics = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
+        used = int((CGROUP / "memory.current").read_text()) - int(statistics["inactive_file"])
+        left = min(left, int(most) - used)
     return left
 
 
@@ -117,12 +136,12 @@ class MemoryWatch:
 
 
 def resident(process):
-    """Bytes of a psutil.Process in memory, 0 if it is no more."""
+    """Bytes of a psutil.Process in memory, 0 if it is no more (also when another process has its id now)."""
     try:
-        return process.memory_info().rss
+        return process.memory_info().rss if process.is_running() else 0
     except psutil.NoSuchProcess:
         return 0
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]))
+    main(int(sys.argv[1]), *map(float, sys.argv[2:]))
