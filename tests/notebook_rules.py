@@ -12,6 +12,8 @@ from statistics import median
 import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 
+from helpers.exercises import check
+
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED_MAGICS = {"px", "matplotlib", "time", "capture"}
 EXERCISES = {"01": 2, "02": 2, "04": 3, "05": 2, "06": 2, "07": 3, "08": 3, "09": 3}  # at least; 1 in others
@@ -303,8 +305,7 @@ def solutions(path):
     """The solution of each exercise, run by itself, passes the check that the reader's answer must pass."""
     found = []
     for stub, solution in exercise_pairs(path):
-        namespace = {}
-        exec(compile(check_imports(path), path.name, "exec"), namespace)
+        namespace = {"check": check}
         for block in solution_blocks(solution):
             exec(compile(block, f"solution of {stub.where}", "exec"), namespace)
         for call in check_calls(stub):
@@ -324,16 +325,9 @@ def exercise_pairs(path):
 
 
 def check_calls(cell):
-    """The calls check_...(...) that stand by themselves or are assigned, not those inside a function."""
+    """The calls check(...) that stand by themselves or are assigned, not those inside a function."""
     values = [getattr(statement, "value", None) for statement in tree(cell).body]
-    return [v for v in values if isinstance(v, ast.Call) and called(v).startswith("check_")]
-
-
-def check_imports(path):
-    """The imports of checks in a notebook, as ast.Module."""
-    statements = [statement for cell in cells(path, "code") for statement in tree(cell).body]
-    imports = [statement for statement in statements if isinstance(statement, ast.ImportFrom)]
-    return ast.Module([i for i in imports if any(alias.name.startswith("check_") for alias in i.names)], [])
+    return [v for v in values if isinstance(v, ast.Call) and called(v) == "check"]
 
 
 def solution_blocks(markdown):

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import losses as benchmark
-from helpers import exercises
 from helpers.word2vec import losses
 from helpers.word2vec.losses import LOSSES, SAMPLERS, Samples, draw_samples, make_loss, nce, probabilities, sgns
 
@@ -278,26 +277,7 @@ def test_unsorted_counts():
     draw_samples("unigram", [9, 100, 50, 2000], tf.range(3), 2)
 
 
-# ---- The exercises of notebook 03 and the scores of the benchmark
-
-
-@pytest.mark.parametrize(
-    "check, answer, hint",
-    [
-        (exercises.check_expected_count, lambda p, tries: None, "replace the body"),
-        (exercises.check_expected_count, lambda p, tries: p * tries, "repeats"),
-        (exercises.check_expected_count, lambda p, tries: (1 - p) ** tries, "miss"),
-        (exercises.check_sgns_biases, lambda biases, log_expected: biases + log_expected, "the sign"),
-        (exercises.check_sgns_biases, lambda biases, log_expected: biases, "not [-3. -5.]"),
-        (exercises.check_own_negatives, lambda rows, true, negatives: rows[:, 0], "shape (2,)"),
-        (exercises.check_own_negatives, lambda rows, true, negatives: 0.0, "softplus(-z)"),
-    ],
-)
-def test_hints_of_the_exercises(capsys, check, answer, hint):
-    assert check(answer) is False
-    printed = capsys.readouterr().out
-    assert printed.startswith("not yet: ")
-    assert hint in printed
+# ---- The scores of the benchmark
 
 
 def test_twins_and_plurals_by_hand():

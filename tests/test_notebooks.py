@@ -8,16 +8,12 @@ import notebook_rules as rules
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from helpers import exercises
 from helpers.text.skipgram import subsample
 
 NOTEBOOKS = sorted((rules.ROOT / "notebooks").glob("*.ipynb"))
 README = rules.ROOT / "README.md"
-TOY_CHECKS = """
-def check_double(fn):
-    right = fn(3) == 6
-    print("correct" if right else "not yet: double(3) is 6")
-    return right
-"""
+TOY_EXERCISE = "double: {notebook: '90', cases: [{args: [3], answer: 6, hint: double(3) is 6}]}"
 SOLUTION = """
 <details><summary>Solution</summary>
 
@@ -28,8 +24,8 @@ def double(x):
 
 </details>
 """
-STUB = "def double(x):\n    return None\n\n\n_ = check_double(double)"
-IMPORTS = "from helpers.cluster import connect\nfrom toy_checks import check_double\n\n"
+STUB = "def double(x):\n    return None\n\n\n_ = check(double)"
+IMPORTS = "from helpers.cluster import connect\nfrom helpers.exercises import check\n\n"
 A_PNG = {"image/png": base64.b64encode(b"not drawn").decode(), "text/plain": "<Figure>"}
 
 
@@ -96,13 +92,13 @@ def find(notebook, id):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A small repository: the folder of its notebooks, with 91_more.ipynb and a module of checks."""
+    """A small repository: the folder of its notebooks, with 91_more.ipynb, and an exercise."""
     folder = tmp_path / "notebooks"
     folder.mkdir()
     (tmp_path / "README.md").write_text("# Toy\n")
     (folder / "91_more.ipynb").write_text("{}")
-    (tmp_path / "toy_checks.py").write_text(TOY_CHECKS)
-    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "toy.yaml").write_text(TOY_EXERCISE)
+    monkeypatch.setattr(exercises, "TABLE", tmp_path / "toy.yaml")
     return folder
 
 
