@@ -27,7 +27,7 @@ def nce_loss(tables, centers, contexts, num_sampled=64):
     """
     embeddings, weights, biases = tables
     losses = tf.nn.nce_loss(
-        weights, biases, contexts[:, None], tf.gather(embeddings, centers), num_sampled, num_classes=len(biases)
+        weights, biases, contexts[:, None], tf.gather(embeddings, centers), num_sampled, num_classes=biases.shape[0]
     )
     return tf.reduce_mean(losses)
 
