@@ -9,7 +9,6 @@ import subprocess
 import sys
 import sysconfig
 import threading
-import time
 import zipfile
 from collections import Counter
 from contextlib import contextmanager
@@ -19,13 +18,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 from filelock import FileLock
-from scipy.linalg import svd
+from scipy.sparse.linalg import svds
 
 from helpers.text import corpus
 from helpers.text.corpus import load_corpus, planted_topic, planted_twin
 from helpers.text.text8 import Download, fetch, text8
 
 WORDS = re.compile("[a-z]+")
+
+
+# ------------------------------------------------------------------------------------------------------- the cache
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other folders")
+def test_the_cache_is_where_it_always_was(monkeypatch, tmp_path):
+    used = []
+    monkeypatch.setattr(corpus, "_docs", lambda installed, cache, progress: used.append(cache))
+    monkeypatch.delenv("W2V_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    load_corpus()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    load_corpus()
+    monkeypatch.setenv("W2V_CACHE", str(tmp_path / "w2v"))
+    load_corpus()
+    load_corpus(cache_dir=tmp_path)
+    assert used == [Path.home() / ".cache" / "distributed-word2vec", tmp_path / "xdg" / "distributed-word2vec",
+                    tmp_path / "w2v", tmp_path]
 
 
 # ---------------------------------------------------------------------------------------------------- documentation
@@ -53,10 +70,6 @@ def test_docs_parts_cover_the_corpus_in_order(docs):
 
 def test_docs_share_one_object_for_each_distinct_word(docs):
     assert len(set(map(id, docs.words))) == len(set(docs.words))
-
-
-def test_repr_does_not_print_the_words(docs):
-    assert len(repr(docs)) < 3_000
 
 
 def test_installed_packages_have_real_versions():
@@ -134,27 +147,30 @@ def python(code, *args):
 
 
 BUILD = """from helpers.text import corpus
-print("ready", flush=True)
 built = corpus._docs([("toy", "1.0", Path(sys.argv[2]))], Path(sys.argv[1]), True)
 print(len(built.words))"""
 
 
-def test_exactly_one_of_several_processes_builds(toy, tmp_path):
+def test_exactly_one_of_several_processes_builds_and_the_others_say_that_they_wait(toy, tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir()
     with FileLock(cache / "docs.lock"):
-        builders = [python(BUILD, cache, toy[0][2]) for _ in range(3)]
-        assert [builder.stdout.readline() for builder in builders] == ["ready\n"] * 3
-        time.sleep(0.5)
+        builders = [python(BUILD, cache, toy[0][2]) for _ in range(2)]
+        waiting = "Waiting for another process to build the docs corpus; it holds "
+        assert all(builder.stdout.readline().startswith(waiting) for builder in builders)
     answers = [builder.communicate(timeout=60) for builder in builders]
-    assert [builder.returncode for builder in builders] == [0, 0, 0], answers
+    assert [builder.returncode for builder in builders] == [0, 0], answers
     assert all(out.split()[-1] == str(len(TOY_WORDS) + 2) for out, _ in answers)
     assert sum("reading docstrings" in out for out, _ in answers) == 1
 
 
+def test_a_short_wait_is_not_worth_a_line(toy, tmp_path, capsys):
+    corpus._docs(toy, tmp_path / "cache", False)
+    assert capsys.readouterr().out == ""
+
+
 def test_ctrl_c_stops_the_build_and_leaves_nothing(tmp_path):
     builder = python(BUILD, tmp_path, sysconfig.get_path("stdlib"))
-    assert builder.stdout.readline() == "ready\n"
     assert builder.stdout.read(10)  # the progress bar has begun
     builder.send_signal(signal.SIGINT)
     _, errors = builder.communicate(timeout=30)
@@ -168,44 +184,37 @@ def test_ctrl_c_stops_the_build_and_leaves_nothing(tmp_path):
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        server, body, status = self.server, self.server.payload, 200
-        server.ranges.append(self.headers.get("Range"))
+        server, body = self.server, self.server.payload
+        server.requests += 1
         if server.status != 200:
             return self.send_error(server.status)
-        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        start = int(asked[1]) if asked and server.resumes else 0
-        if start:
-            status = 206
-        self.send_response(status)
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
-        if server.announces:
-            self.send_header("Content-Length", str(len(body) - start))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        stop = len(body)
-        if server.cuts:
+        if server.stalls:
+            server.released.wait(10)
+        elif server.cuts:
             server.cuts -= 1
-            stop = start + (len(body) - start) // 2
-        self.wfile.write(body[start:stop])
-        self.wfile.flush()
-        time.sleep(server.pause)
+            body = body[:len(body) // 2]
+        self.wfile.write(body)
 
     def log_message(self, *args):
         pass
 
 
 @contextmanager
-def serving(payload, *, status=200, resumes=True, announces=True, cuts=0, pause=0.0):
-    """A server on 127.0.0.1 that cuts the first `cuts` answers in the middle; .ranges lists the requests."""
+def serving(payload, *, status=200, cuts=0, stalls=False):
+    """A server on 127.0.0.1 that cuts the first `cuts` answers in the middle; .requests counts."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.payload, server.status, server.resumes, server.announces = payload, status, resumes, announces
-    server.cuts, server.pause, server.ranges = cuts, pause, []
+    server.payload, server.status, server.cuts, server.stalls, server.requests = payload, status, cuts, stalls, 0
+    server.released = threading.Event()
     server.url = f"http://127.0.0.1:{server.server_port}/text8.zip"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
         yield server
     finally:
+        server.released.set()
         server.shutdown()
         server.server_close()
         thread.join()
@@ -231,12 +240,7 @@ def payload(tmp_path_factory):
 
 
 def described(url, payload):
-    return Download(url, len(payload), hashlib.sha256(payload).hexdigest(), TEXT8.hint)
-
-
-def test_the_canonical_text8_is_described():
-    assert (TEXT8.url, TEXT8.size) == ("http://mattmahoney.net/dc/text8.zip", 31_344_016)
-    assert TEXT8.sha256 == "a6640522afe85d1963ad56c05b0ede0a0c000dddc9671758a6cc09b7a38e5232"
+    return Download(url, len(payload), hashlib.sha256(payload).hexdigest())
 
 
 def test_text8_is_downloaded_once_and_read(tmp_path, payload, monkeypatch):
@@ -246,7 +250,7 @@ def test_text8_is_downloaded_once_and_read(tmp_path, payload, monkeypatch):
             loaded = load_corpus("text8", mirror=server.url, cache_dir=tmp_path, progress=False)
             assert loaded.words == TEXT.split() and loaded.name == "text8"
             assert loaded.parts == (("text8", len(TEXT.split())),) and str(tmp_path) not in loaded.source
-        assert server.ranges == [None]
+        assert server.requests == 1
     assert (tmp_path / "text8.zip").read_bytes() == payload
 
 
@@ -261,51 +265,49 @@ def leftovers(folder):
     return [path.name for path in folder.iterdir() if path.suffix != ".lock"]
 
 
-@pytest.mark.parametrize("announces", [True, False])
-def test_wrong_size(tmp_path, payload, announces):
+def test_the_bar_is_on_stdout_and_nothing_on_stderr(tmp_path, payload, capfd):
+    with serving(payload) as server:
+        fetch(described(server.url, payload), tmp_path / "text8.zip")
+    out, errors = capfd.readouterr()
+    assert "text8.zip: " in out and "B/s" in out and errors == ""
+
+
+def test_wrong_size(tmp_path, payload):
     sent = payload + b"more"
-    with serving(sent, announces=announces) as server, pytest.raises(ValueError) as caught:
+    with serving(sent) as server, pytest.raises(ValueError) as caught:
         fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
     assert str(caught.value) == (f"{server.url} sends another file than expected: it has {len(sent):,} bytes "
                                  f"instead of {len(payload):,}.")
-    assert leftovers(tmp_path) == [] and server.ranges == [None]
+    assert leftovers(tmp_path) == [] and server.requests == 1
 
 
 def test_wrong_hash(tmp_path, payload):
     sent = payload[:-1] + bytes([payload[-1] ^ 1])
-    with serving(sent) as server, pytest.raises(ValueError) as caught:
+    with serving(sent) as server, pytest.raises(ValueError, match="sends another file than expected: ") as caught:
         fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
-    assert hashlib.sha256(sent).hexdigest() in str(caught.value)
+    assert hashlib.sha256(sent).hexdigest() in str(caught.value) and "\n" not in str(caught.value)
     assert hashlib.sha256(payload).hexdigest() in str(caught.value)
-    assert leftovers(tmp_path) == []
+    assert leftovers(tmp_path) == [] and server.requests == 1
 
 
-@pytest.mark.parametrize("announces", [True, False])
-def test_a_cut_connection_is_resumed(tmp_path, payload, announces):
-    half = len(payload) // 2
-    with serving(payload, cuts=2, announces=announces) as server:
+def test_a_download_that_is_cut_starts_again(tmp_path, payload):
+    with serving(payload, cuts=1) as server:
         fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
-        assert server.ranges == [None, f"bytes={half}-", f"bytes={half + (len(payload) - half) // 2}-"]
+        assert server.requests == 2
     assert leftovers(tmp_path) == ["text8.zip"] and (tmp_path / "text8.zip").read_bytes() == payload
 
 
-def test_a_cut_connection_is_restarted_when_the_server_knows_no_ranges(tmp_path, payload):
-    with serving(payload, cuts=1, resumes=False) as server:
+def test_a_connection_that_is_always_cut_ends_in_one_sentence(tmp_path, payload, monkeypatch):
+    monkeypatch.setattr("helpers.text.text8.TRIES", 2)
+    with serving(payload, cuts=100) as server, pytest.raises(ConnectionError, match="attempt 2 of 2") as caught:
         fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
-        assert len(server.ranges) == 2
-    assert leftovers(tmp_path) == ["text8.zip"] and (tmp_path / "text8.zip").read_bytes() == payload
+    check_advice(str(caught.value), server.url)
+    assert server.requests == 2 and leftovers(tmp_path) == []
 
 
-def test_a_connection_that_is_always_cut_ends_in_one_sentence(tmp_path, payload):
-    with serving(payload, cuts=100, resumes=False) as server, pytest.raises(ConnectionError) as caught:
-        fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
-    assert f"cut after {len(payload) // 2:,} of {len(payload):,} bytes; attempt 4 of 4" in str(caught.value)
-    assert len(server.ranges) == 4 and leftovers(tmp_path) == []
-
-
-def test_a_silent_server_is_given_up(tmp_path, payload, monkeypatch):
+def test_a_server_that_sends_nothing_is_given_up(tmp_path, payload, monkeypatch):
     monkeypatch.setattr("helpers.text.text8.TIMEOUT", 0.3)
-    with serving(b"", announces=False, pause=1.0) as server, pytest.raises(ConnectionError, match="timed out"):
+    with serving(payload, stalls=True) as server, pytest.raises(ConnectionError, match="timed out"):
         fetch(described(server.url, payload), tmp_path / "text8.zip", progress=False)
     assert leftovers(tmp_path) == []
 
@@ -327,7 +329,7 @@ def test_file_missing_on_the_server(tmp_path):
     with serving(b"", status=404) as server, pytest.raises(ConnectionError, match="404") as caught:
         load_corpus("text8", mirror=server.url, cache_dir=tmp_path, progress=False)
     check_advice(str(caught.value), server.url)
-    assert len(server.ranges) == 1 and leftovers(tmp_path) == []
+    assert server.requests == 1 and leftovers(tmp_path) == []
 
 
 def test_a_mirror_must_be_an_address(tmp_path):
@@ -336,20 +338,19 @@ def test_a_mirror_must_be_an_address(tmp_path):
 
 
 FETCH = """from helpers.text.text8 import Download, fetch
-print("ready", flush=True)
-fetch(Download(sys.argv[1], int(sys.argv[2]), sys.argv[3]), sys.argv[4])"""
+fetch(Download(sys.argv[1], int(sys.argv[2]), sys.argv[3]), Path(sys.argv[4]))"""
 
 
-def test_two_processes_download_once(tmp_path, payload):
-    with serving(payload, pause=0.5) as server:
+def test_two_processes_download_once_and_say_that_they_wait(tmp_path, payload):
+    with serving(payload) as server:
         item = described(server.url, payload)
         with FileLock(tmp_path / "text8.zip.lock"):
             both = [python(FETCH, item.url, item.size, item.sha256, tmp_path / "text8.zip") for _ in range(2)]
-            assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
-            time.sleep(0.5)
+            waiting = "Waiting for another process to download text8.zip; it holds "
+            assert all(process.stdout.readline().startswith(waiting) for process in both)
         answers = [process.communicate(timeout=60) for process in both]
         assert [process.returncode for process in both] == [0, 0], answers
-        assert server.ranges == [None]
+        assert server.requests == 1
     assert leftovers(tmp_path) == ["text8.zip"] and (tmp_path / "text8.zip").read_bytes() == payload
 
 
@@ -399,8 +400,8 @@ def test_planted_truth_is_recovered_by_ppmi_and_svd(seed):
     pairs += pairs.T
     expected = pairs.sum(1, keepdims=True) * pairs.sum(0) / pairs.sum()
     ppmi = np.log(np.maximum(pairs / expected, 1.0))
-    left, values, _ = svd(ppmi)
-    vectors = left[:, :100] * np.sqrt(values[:100])
+    left, values, _ = svds(ppmi, 100, random_state=0)
+    vectors = left * np.sqrt(values)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     content = np.flatnonzero(np.char.startswith(names, "t"))
     similarity = vectors[content] @ vectors[content].T
@@ -455,9 +456,27 @@ def test_missing_file():
         load_corpus("nowhere/my.txt")
 
 
-def test_unknown_name():
-    with pytest.raises(ValueError, match="no corpus 'text9': give 'docs', 'text8', 'planted' or the path"):
-        load_corpus("text9")
+@pytest.mark.parametrize("name", ["text9", None, 8])
+def test_unknown_name(name):
+    with pytest.raises(ValueError, match=f"no corpus {name!r}: give 'docs', 'text8', 'planted' or the path"):
+        load_corpus(name)
+
+
+@pytest.mark.parametrize("suffix", ["txt", "gz", "zip"])
+def test_random_bytes_are_no_text(tmp_path, suffix):
+    path, data = tmp_path / f"noise.{suffix}", np.random.default_rng(0).bytes(1_000_000)
+    if suffix == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("noise", data)
+    else:
+        path.write_bytes(gzip.compress(data) if suffix == "gz" else data)
+    with pytest.raises(ValueError, match=rf"noise\.{suffix} is no text: of its first [\d,]+ bytes [\d,]+ are control"):
+        load_corpus(path)
+
+
+def test_text_with_few_letters_is_a_text(tmp_path):
+    (tmp_path / "text.txt").write_text("1\t2\x0c\r\n" * 1_000 + "one 한국어 " * 3, encoding="utf-8")
+    assert load_corpus(tmp_path / "text.txt").words == ["one"] * 3
 
 
 def test_text_without_words(tmp_path):

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock
+import platformdirs
 from tqdm import tqdm
 
+from helpers.text.files import only_process, written_whole
 from helpers.text.text8 import TEXT8, text8
 
 PACKAGES = [
@@ -34,6 +35,7 @@ SKIPPED = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__py
 DOCTEST = re.compile(r"^[ \t]*(>>>|\.\.\.).*$", re.MULTILINE)
 LAYOUT = 1  # of the cached file; a new number makes everybody rebuild
 WIKIPEDIA = "text8: the first 100,000,000 characters of a cleaned English Wikipedia of 2006, by Matt Mahoney"
+CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # bytes that no text has
 LETTERS = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalpha() else 32 for code in range(256))
 PIECE = 1 << 20  # bytes read at a time
 TOPICS, CONCEPTS, FUNCTION_WORDS = 20, 15, 50  # of "planted"
@@ -65,19 +67,18 @@ def load_corpus(name="docs", *, seed=0, n_words=200_000, mirror=None, cache_dir=
     - the path of a .txt, .gz or .zip file.
     cache_dir: in place of $W2V_CACHE or the user's cache directory. progress: show a bar while it takes long.
 
-    Raises ValueError for an unknown name, n_words below 1 and a file that is damaged or without words,
+    Raises ValueError for an unknown name, n_words below 1 and a file that is damaged, no text or without words,
     FileNotFoundError for a missing file, ConnectionError when text8 cannot be downloaded.
     """
-    user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    cache = Path(cache_dir or os.environ.get("W2V_CACHE") or Path(user_cache, "distributed-word2vec"))
+    cache = Path(cache_dir or os.environ.get("W2V_CACHE") or platformdirs.user_cache_dir("distributed-word2vec", False))
     if name == "docs":
         return _docs(_installed(), cache, progress)
     if name == "text8":
         return _from_file(text8(replace(TEXT8, url=mirror or TEXT8.url), cache, progress), name, WIKIPEDIA)
     if name == "planted":
         return _planted(seed, n_words)
-    path = Path(name)
-    if path.parts == (name,) and not path.suffix and not path.exists():
+    path = Path(name) if isinstance(name, str | os.PathLike) else None
+    if path is None or (path.parts == (name,) and not path.suffix and not path.exists()):
         raise ValueError(f"There is no corpus {name!r}: give 'docs', 'text8', 'planted' or the path of a file.")
     return _from_file(path, str(name), str(name))
 
@@ -138,10 +139,9 @@ def _read_words(file):
 
 def _open(path):
     """The text of a plain, .gz or .zip file, open for reading bytes."""
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path)
-    if path.suffix.lower() != ".zip":
-        return open(path, "rb")
+    kind = path.suffix.lower()
+    if kind != ".zip":
+        return gzip.open(path) if kind == ".gz" else open(path, "rb")
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
         if len(members) != 1:
@@ -154,9 +154,13 @@ def _from_file(path, name, source):
         raise FileNotFoundError(f"There is no file {path}; the built-in corpora are 'docs', 'text8' and 'planted'.")
     try:
         with _open(path) as file:
+            begin = file.read(PIECE)
+            file.seek(0)
             words = _read_words(file)
     except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path} is damaged, or no {path.suffix} file: {str(error).rstrip('.')}.") from error
+    if (controls := len(begin) - len(begin.translate(None, CONTROL))) > len(begin) / 100:
+        raise ValueError(f"{path} is no text: of its first {len(begin):,} bytes {controls:,} are control characters.")
     if not words:
         raise ValueError(f"{path} holds 0 words: a corpus needs text with the letters a to z.")
     return Corpus(words, name, source, ((name, len(words)),))
@@ -181,8 +185,7 @@ def _docs(installed, cache, progress):
     versions = json.dumps([LAYOUT, [row[:2] for row in installed]])
     path = cache / f"docs-{hashlib.sha256(versions.encode()).hexdigest()[:12]}.txt"
     if not path.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with FileLock(cache / "docs.lock"):
+        with only_process(cache / "docs", "build the docs corpus"):
             if not path.exists():
                 _build_docs(installed, path, progress)
     with open(path, "rb") as file:
@@ -196,15 +199,13 @@ def _docs(installed, cache, progress):
 
 def _build_docs(installed, path, progress):
     """Write the parts as one line of JSON, then one line of words for each distinct docstring."""
-    part = path.with_suffix(".part")
     gc.freeze()  # the collector would search TensorFlow, once loaded, again and again for garbage
     try:
         texts, parts = _harvest(installed, progress)
-        part.write_text("\n".join([json.dumps(parts), *texts]), "ascii")
-        part.replace(path)
     finally:
         gc.unfreeze()
-        part.unlink(missing_ok=True)
+    with written_whole(path) as file:
+        file.write("\n".join([json.dumps(parts), *texts]))
     for old in sorted(path.parent.glob("docs-*.txt"), key=os.path.getmtime)[:-3]:
         old.unlink()
 

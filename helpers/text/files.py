@@ -1,8 +1,12 @@
-"""Files that are whole or not there."""
+"""Files that are whole or not there, and that one process at a time makes."""
 
 import os
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+PATIENCE = 1.0  # seconds of waiting for another process before a line says so
 
 
 @contextmanager
@@ -20,3 +24,22 @@ def written_whole(path):
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def only_process(path, task):
+    """No other process of this host is inside with the same `path` (its folder is made); to wait costs one line.
+
+    task: what the process inside does, for that line: "download text8".
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(f"{path}.lock")
+    try:
+        lock.acquire(timeout=PATIENCE)
+    except Timeout:
+        print(f"Waiting for another process to {task}; it holds {lock.lock_file}", flush=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

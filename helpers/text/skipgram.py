@@ -115,28 +115,31 @@ def pair_batches(ids, batch_size, window, rng, keep=None, block=50_000, shrink=T
     are not positive and for a text too short for one batch.
     """
     check_epoch_arguments(len(ids), batch_size, window, block)
-    return _batches(ids, batch_size, window, rng, keep, block, shrink)
-
-
-def _batches(ids, batch_size, window, rng, keep, block, shrink):
     if keep is not None:
         ids = subsample(ids, keep, rng)
-    left_over = np.empty((2, 0), np.int32)
-    for start in rng.permutation(np.arange(0, len(ids), block)):
-        pairs = _pairs_of_block(ids, start, start + block, window, rng, shrink)
-        pairs = np.concatenate([left_over, pairs[:, rng.permutation(pairs.shape[1])]], axis=1)
-        batches, left_over = np.split(pairs, [pairs.shape[1] // batch_size * batch_size], axis=1)
-        yield from zip(*batches.reshape(2, -1, batch_size), strict=True)
+    starts = rng.permutation(np.arange(0, len(ids), block))
+    blocks = (pairs_of_block(ids, start, start + block, window, rng, shrink) for start in starts)
+    return cut_batches(blocks, batch_size)
 
 
-def _pairs_of_block(ids, start, stop, window, rng, shrink):
-    """All pairs whose center lies in ids[start:stop]; their contexts may lie outside. np.int32 [2, pairs]."""
+def pairs_of_block(ids, start, stop, window, rng, shrink=True):
+    """All pairs whose center is in ids[start:stop], in random order; contexts may lie outside. np.int32 [2, pairs]."""
     stop = min(stop, len(ids))
     first = max(0, start - window)
     near = ids[first : stop + window]
     reach = np.zeros(len(near), np.int32)
     reach[start - first : stop - first] = draw_reach(stop - start, window, rng, shrink)
-    return np.stack(pairs_within(near, reach))
+    pairs = np.stack(pairs_within(near, reach))
+    return pairs[:, rng.permutation(pairs.shape[1])]
+
+
+def cut_batches(blocks, batch_size):
+    """Batches of pairs from blocks of pairs, each np.int32 [2, pairs]; what is left of one joins the next."""
+    left_over = np.empty((2, 0), np.int32)
+    for pairs in blocks:
+        pairs = np.concatenate([left_over, pairs], axis=1)
+        batches, left_over = np.split(pairs, [pairs.shape[1] // batch_size * batch_size], axis=1)
+        yield from zip(*batches.reshape(2, -1, batch_size), strict=True)
 
 
 def check_epoch_arguments(n, batch_size, window, block):
