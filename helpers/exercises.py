@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -31,13 +32,17 @@ def check(fn):
 
 def exercise(name):
     """The exercise whose function has this name, as dict, or None; see the head of exercises.yaml."""
-    loader = _Loader(TABLE.read_text(encoding="utf-8"))
-    nodes = {key.value: value for key, value in loader.get_single_node().value}
-    return loader.construct_document(nodes[name]) if name in nodes else None  # one: gensim takes a second to load
+    node = _nodes(TABLE).get(name)
+    return node and _Loader("").construct_document(node)  # this one alone: gensim takes a second to load
 
 
 def exercise_names():
-    return list(yaml.load(TABLE.read_text(encoding="utf-8"), yaml.BaseLoader))
+    return list(_nodes(TABLE))
+
+
+@cache
+def _nodes(table):
+    return {key.value: value for key, value in yaml.compose(table.read_text(encoding="utf-8"), _Loader).value}
 
 
 def _problem(fn):
@@ -108,7 +113,7 @@ def _kind(value):
 
 def _short(value):
     if isinstance(value, list):
-        text = "[" + ", ".join(map(_short, value)) + "]"
+        text = "[" + ", ".join(map(_short, value[:20])) + "]"
     else:
         text = f"{value:.6g}" if _is_number(value) else repr(value)
     return text if len(text) <= 60 else f"{text[:56]} ..."
