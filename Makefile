@@ -14,7 +14,8 @@ setup: ## build .venv if it is not there, which takes a few minutes (PYTHON=pyth
 	@$(PYTHON) tools/setup_venv.py
 
 lab: setup ## open JupyterLab on the notebooks
-	@$(RUN) -m jupyterlab --notebook-dir=notebooks --ip=127.0.0.1 $(LAB)
+	@$(RUN) -m jupyterlab --notebook-dir=notebooks --ip=127.0.0.1 --LabApp.app_settings_dir="$$PWD/tools/lab" \
+		--LabApp.default_url=/lab/tree/00_start_here.ipynb $(LAB)
 
 run: setup ## execute every notebook, rendered pages in build/
 	@$(RUN) tools/run_notebooks.py
@@ -37,7 +38,7 @@ bench: setup ## the benchmarks, about an hour: tables, benchmarks/results/*.json
 	@$(RUN) -m benchmarks.batching --json benchmarks/results/batching.json
 	@$(RUN) -m benchmarks.losses --json benchmarks/results/losses.json
 	@$(RUN) -m benchmarks.allreduce --json benchmarks/results/allreduce.json
-	@$(RUN) -m benchmarks.ladder --json benchmarks/results/ladder.json
+	@$(RUN) -m benchmarks.strategies --json benchmarks/results/strategies.json
 	@$(RUN) -m benchmarks.words_per_second --json benchmarks/results/words_per_second.json \
 		--figure figures/words_per_second.png
 

@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from benchmarks.options import check_writable, positive, write_json
 from helpers.cluster.on_engine import limit_threads
-from helpers.cluster.ranks import RankFailure, connect, report
+from helpers.cluster import RankFailure, connect, report
 from helpers.text.corpus import load_corpus
 from helpers.text.skipgram import generate_batch, shard
 from helpers.text.vocab import Vocab
@@ -35,7 +35,7 @@ from helpers.word2vec.export import to_keyed_vectors
 DIM, WINDOW, NEGATIVES, THRESHOLD, MIN_COUNT = 128, 5, 5, 1e-4, 5
 SAMPLES, CANONICAL_STEPS = 64, 300
 RANK_ENV = {
-    "HOROVOD_CYCLE_TIME": "20",  # ms; blocks train on while they talk, so to look for messages every ms is a waste
+    "HOROVOD_CYCLE_TIME": "20",  # ms; blocks train on while they communicate, so to look every ms is a waste
     "TF_USE_LEGACY_KERAS": "1",  # TensorFlow imports Keras at once: this one is 80 MB smaller than Keras 3
 }
 SENTENCE = 1_000  # words at a time that gensim is given
@@ -88,11 +88,11 @@ def canonical_on_rank(shards, vocab, seed):
 
 
 def run_blocks(n, ids, vocab, options, seed):
-    from helpers.word2vec.shared_negatives import deal
+    from helpers.word2vec.blocks import interleave
 
     with connect(n, attach=False, env=RANK_ENV) as ranks:
         ranks.run(limit_threads, 1)
-        results = ranks.run(train_on_rank, deal(ids, n), vocab, options.epochs, seed, progress=True)
+        results = ranks.run(train_on_rank, interleave(ids, n), vocab, options.epochs, seed, progress=True)
     vectors, seconds, pairs, megabytes = zip(*results, strict=True)
     memory = {"mb_per_rank": max(megabytes), "mb_of_tables": 2 * len(vocab) * DIM * 4 / 1e6}
     return {"seconds": max(seconds), "pairs": sum(pairs), **memory, **quality(vectors[0], vocab)}

@@ -2,21 +2,14 @@
 
 import lazy_loader
 
+COST = "allreduce_seconds", "distinct", "fit", "fit_line", "median_seconds", "planned", "predicted", "ring_bytes"
+STRATEGY = "BATCH", "DIM", "LOCAL_STEPS", "PAIRS", "RATE", "SAMPLED", "STRATEGIES", "Strategy", "pairs_of"
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "cost_model": [
-            "allreduce_seconds",
-            "fit",
-            "fit_line",
-            "median_seconds",
-            "planned",
-            "predicted",
-            "ring_bytes",
-            "time_collectives",
-        ],
+        "cost_model": [*COST, "row_bytes", "time_collectives"],
         "sockets": ["Sockets"],
-        "strategies": ["PAIRS", "RATE", "descend", "gradients", "mean_loss"],
-        "training": ["STRATEGIES", "read", "train_planted", "train_strategy"],
+        "strategies": STRATEGY,
+        "training": ["batches", "bytes_sent", "start_tables", "train_strategy"],
     },
 )

@@ -1,14 +1,14 @@
-"""What an exchange should cost: bytes of a step, latency and bandwidth fitted, and the pairs per second to expect."""
+"""What an exchange should cost: messages and bytes of a step, latency and bandwidth fitted, and the time to expect."""
 
 import time
+from functools import partial
 from statistics import median
 
 import numpy as np
 import tensorflow as tf
 from scipy.optimize import nnls
 
-from helpers.exchange.strategies import PARTS, SAMPLED
-from helpers.exchange.training import DIM, STRATEGIES, pairs_of
+from helpers.exchange.strategies import DIM, SAMPLED, STRATEGIES, pairs_of
 from helpers.word2vec.replicas import due_rows
 from helpers.word2vec.shared_negatives import count_intervals
 
@@ -58,63 +58,59 @@ def distinct(n, share, drawn=0):
 
 
 def planned(name, ids, vocab, size=2):
-    """(pairs, messages, bytes) of a rank in a step of this rung, when `size` ranks share one epoch of the text.
+    """(pairs, messages, bytes) of a rank in a step of this strategy, when `size` ranks share the text.
 
     A step of "blocks" is an interval; its bytes include a share of the centers' rows that travel after the last one.
     """
-    share = vocab.counts * vocab.keep_probability()
-    share, words, pairs = share / share.sum(), len(vocab), STRATEGIES[name].batch
-    intervals = count_intervals(-(-len(ids) // size), None)
-    if name == "blocks":
-        pairs = pairs_of(ids, vocab) / size / intervals
-    centers, contexts = distinct(pairs, share), distinct(pairs, share, SAMPLED)
+    words, row = len(vocab), 4 * DIM
+    pairs, whole = STRATEGIES[name].batch, 4 * words * (2 * DIM + 1)
+    ring = 2 * (size - 1) / size
     due = np.mean([len(due_rows(step, words)) for step in range(64)])
-    touched = distinct(2 * pairs, share, PARTS * SAMPLED)
-    dense, row = 4 * words * (2 * DIM + 1), 4 * DIM
-    gathered = {
-        "merged rows": centers * (row + 4) + contexts * (row + 8 + 4 + 8),
-        "one message": (centers + contexts) * (row + 8),
-        "accumulation": (centers + contexts) * (row + 8),
-        "changed rows": touched * (2 * row + 8),
-    }
-    reduced = {
-        "dense": dense,
-        "dense, float16": dense / 2,
-        "deltas": dense,
-        "hot and cold": due * (2 * row + 4),
-        "overlap": due * (2 * row + 4),
-        "blocks": (2 * due + words / intervals) * (row + 4),
-    }
-    messages = {"dense": 3, "dense, float16": 3, "merged rows": 6}
-    if name in reduced:
-        return pairs, messages.get(name, 1), 2 * (size - 1) / size * reduced[name]
-    sparse = pairs * (row + 4) + (pairs + SAMPLED) * (row + 8 + 4 + 8)
-    return pairs, messages.get(name, 1 if name in gathered else 6), (size - 1) * gathered.get(name, sparse)
+    if name in ("canonical", "bigger batch"):
+        return pairs, 6, (size - 1) * row_bytes(pairs, pairs + SAMPLED)
+    if name == "deduplicated rows":
+        share = vocab.counts * vocab.keep_probability()
+        share = share / share.sum()
+        rows = distinct(pairs, share), distinct(pairs, share, SAMPLED)
+        return pairs, 6, (size - 1) * row_bytes(*rows)
+    if name in ("dense", "local SGD"):
+        return pairs, 3 if name == "dense" else 1, ring * whole
+    if name in ("hot and cold", "overlap"):
+        return pairs, 1, ring * due * (2 * row + 4)
+    intervals = count_intervals(-(-len(ids) // size), None)
+    rows = 2 * due + words / intervals
+    return pairs_of(ids, vocab) / size / intervals, 1, ring * rows * (row + 4)
+
+
+def row_bytes(centers, contexts):
+    """The bytes of so many rows of centers and of contexts with their biases and row numbers (int32, int64, int64)."""
+    return centers * (4 * DIM + 4) + contexts * (4 * DIM + 8 + 4 + 8)
+
+
+def predicted(name, ids, vocab, disabled, network, size=2, plan=planned):
+    """Pairs/s of all ranks. A step takes compute + messages x latency + bytes / bandwidth; if they overlap, the longer.
+
+    disabled: pairs/s with communication disabled; network: latency and bandwidth of `fit`; plan: see `planned`.
+    """
+    pairs, messages, sent = plan(name, ids, vocab, size)
+    latency, bandwidth = network
+    compute = size * pairs / disabled
+    communicate = messages * latency + sent / bandwidth
+    if name in ("overlap", "blocks"):
+        return size * pairs / max(compute, communicate)
+    return size * pairs / (compute + communicate)
 
 
 def time_collectives(hvd, sizes=(1_000, 30_000, 300_000, 3_000_000)):
     """[(kind, bytes that a rank sends, seconds)]: the median of 7 allreduces and allgathers of so many float32."""
     found = []
-    for kind, share in [("allreduce", 2 * (hvd.size() - 1) / hvd.size()), ("allgather", hvd.size() - 1)]:
+    for kind, share in ("allreduce", 2 * (hvd.size() - 1) / hvd.size()), ("allgather", hvd.size() - 1):
         for n in sizes:
-            array, times = tf.ones([n]), []
-            for _ in range(8):
-                begin = time.perf_counter()
-                getattr(hvd, kind)(array, name=f"{kind}{n}").numpy()
-                times.append(time.perf_counter() - begin)
-            found.append((kind, 4 * n * share, float(np.median(times[1:]))))
+            call = partial(getattr(hvd, kind), tf.ones([n]), name=f"{kind}{n}")
+            found.append((kind, 4 * n * share, float(median_seconds(lambda: call().numpy(), 7))))  # noqa: B023
     return found
 
 
 def fit(timings):
-    """(latency in s, bandwidth in bytes/s) of the rows of `time_collectives`; see `wire.fit_line`."""
+    """(latency in s, bandwidth in bytes/s) of the rows of `time_collectives`; see `fit_line`."""
     return fit_line([sent for _, sent, _ in timings], [seconds for *_, seconds in timings])[:2]
-
-
-def predicted(name, ids, vocab, silent, network, size=2):
-    """Pairs/s of all ranks. silent: the same without a word to each other; network: latency and bandwidth of `fit`."""
-    pairs, messages, sent = planned(name, ids, vocab, size)
-    latency, bandwidth = network
-    compute, talk = size * pairs / silent, messages * latency + sent / bandwidth
-    step = max(compute, talk) if name in ("overlap", "blocks") else compute + talk
-    return size * pairs / step

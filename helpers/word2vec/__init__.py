@@ -5,12 +5,13 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "blocks": ["Blocks", "interleave"],
         "dataset": ["pair_dataset"],
         "evaluation": ["neighbours", "scores", "twins_found"],
         "export": ["load_vectors", "save_projector", "save_word2vec", "to_keyed_vectors"],
-        "losses": ["adagrad_step", "check_sampler", "draw_samples", "frequency_biases", "make_loss", "probabilities"],
+        "losses": ["check_sampler", "draw_samples", "frequency_biases", "probabilities"],
         "model": ["make_step", "make_tables", "merge", "nce_loss"],
-        "replicas": ["HOT", "due_rows"],
-        "shared_negatives": ["train_blocks"],
+        "replicas": ["due_rows", "make_exchange", "merge_changes"],
+        "shared_negatives": ["block_changes", "train_blocks"],
     },
 )

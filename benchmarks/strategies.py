@@ -1,20 +1,26 @@
-"""The ladder with its quality: `python -m benchmarks.ladder [--corpus docs] [--epochs 1] [--rungs A B] [--json OUT]`.
+"""Every strategy with its quality: `python -m benchmarks.strategies [--corpus docs] [--epochs 1] [--strategies A B]`.
 
-Each rung of notebook 06 trains on one rank and on two, for as many pairs as `--epochs` epochs have; the two ranks also
-run for a moment without a word to each other, which shows what their exchange costs. gensim with two workers beside.
+Each strategy of notebook 06, and some more, trains on one rank and on two, for as many pairs as `--epochs` epochs have;
+the two ranks also run for a moment with communication disabled, which shows what it costs. gensim with two workers
+beside.
 """
 
 import argparse
 import json
 import sys
+from functools import cache
 
 import numpy as np
 
+from benchmarks.more_strategies import ALL, planned
 from benchmarks.options import check_writable, positive, write_json
 from benchmarks.words_per_second import train_gensim
-from helpers.cluster.ranks import connect, report
-from helpers.exchange.cost_model import fit, planned, predicted, time_collectives
-from helpers.exchange.training import DIM, STRATEGIES, WINDOW, pairs_of, read, train_strategy
+from helpers.cluster import connect, report
+from helpers.exchange.cost_model import fit, predicted, time_collectives
+from helpers.exchange.strategies import DIM, WINDOW, pairs_of
+from helpers.exchange.training import train_strategy
+from helpers.text.corpus import load_corpus
+from helpers.text.vocab import Vocab
 from helpers.word2vec.evaluation import neighbours, scores
 from helpers.word2vec.export import to_keyed_vectors
 
@@ -26,13 +32,21 @@ EXPECTED = """
 COLUMNS = ("pairs_per_s", "bytes_per_pair", "formula", "share", "predicted", "loss", "found", "wordsim353", "simlex999")
 
 
+@cache
+def read(corpus, size, words):
+    """(ids, vocab): the first `words` words of a corpus, np.int32, and the vocabulary of its `size` most frequent."""
+    text = load_corpus(corpus, progress=False).words
+    vocab = Vocab.build(text, size)
+    return vocab.encode(text[:words]), vocab
+
+
 def run(name, text, alone, options):
-    """On a rank: train on one rung; None on the ranks that are not wanted."""
+    """On a rank: train by one strategy; None on the ranks that are not wanted."""
     import horovod.tensorflow as hvd
 
     if alone and hvd.rank():
         return None
-    found = train_strategy(STRATEGIES[name], *read(*text), None if alone else hvd, report=report, **options)
+    found = train_strategy(ALL[name], *read(*text), None if alone else hvd, report=report, **options)
     return found if alone or not hvd.rank() else {**found, "vectors": None}
 
 
@@ -57,24 +71,24 @@ def quality(vectors, vocab):
 def row(name, ranks, results, vocab):
     results = [result for result in results if result]
     seconds, pairs = max(r["seconds"] for r in results), sum(r["pairs"] for r in results)
-    found = {"rung": name, "ranks": ranks, "pairs": pairs, "seconds": seconds, "pairs_per_s": pairs / seconds}
+    found = {"strategy": name, "ranks": ranks, "pairs": pairs, "seconds": seconds, "pairs_per_s": pairs / seconds}
     found |= {"bytes_per_pair": sum(r["bytes"] for r in results) / pairs, "loss": results[0]["loss"]}
     found["loss"] = found["loss"] if np.isfinite(found["loss"]) else None  # diverged
     return found | quality(results[0]["vectors"], vocab)
 
 
-def rung(name, ranks, text, options, network):
+def measure(name, ranks, text, options, network):
     """Two rows, for one rank and for two."""
     ids, vocab = read(*text)
     pairs = {"pairs": options.epochs * pairs_of(ids, vocab), "seed": options.seed}
     one = row(name, 1, ranks.run(run, name, text, True, pairs, progress=True), vocab)
     two = row(name, 2, ranks.run(run, name, text, False, pairs, progress=True), vocab)
-    silent = ranks.run(run, name, text, False, {"seconds": 2, "talk": False})
-    without = sum(r["pairs"] / r["seconds"] for r in silent)
-    two["share"] = max(0.0, 1 - two["pairs_per_s"] / without)
+    apart = ranks.run(run, name, text, False, {"seconds": options.seconds, "communicate": False})
+    disabled = sum(r["pairs"] / r["seconds"] for r in apart)
+    two["share"] = 1 - two["pairs_per_s"] / disabled  # of its time that a rank communicates
     step_pairs, _, sent = planned(name, ids, vocab)
     two["formula"] = sent / step_pairs
-    two["predicted"] = predicted(name, ids, vocab, without, network)
+    two["predicted"] = predicted(name, ids, vocab, disabled, network, plan=planned)
     return [one, two]
 
 
@@ -84,7 +98,7 @@ def gensim_row(text, options):
     known = [vocab.words[i] for i in ids if i]
     model, seconds = train_gensim(known, 2, options.epochs, options.seed, min_count=1)
     pairs = options.epochs * pairs_of(ids[ids > 0], vocab)
-    found = {"rung": "gensim, 2 workers", "ranks": 2, "pairs": pairs, "seconds": seconds}
+    found = {"strategy": "gensim, 2 workers", "ranks": 2, "pairs": pairs, "seconds": seconds}
     found["pairs_per_s"] = pairs / seconds
     vectors = np.zeros([len(vocab), DIM], np.float32)
     vectors[0, 0] = 1  # UNK
@@ -94,21 +108,22 @@ def gensim_row(text, options):
 
 
 def show(rows):
-    print(f"{'rung':20}{'ranks':>6}" + "".join(f"{column:>15}" for column in COLUMNS))
+    print(f"{'strategy':22}{'ranks':>6}" + "".join(f"{column:>15}" for column in COLUMNS))
     for one in rows:
         values = [one.get(column) for column in COLUMNS]
         texts = ["" if v is None else f"{v:,.0f}" if abs(v) >= 100 else f"{v:.3f}" for v in values]
-        print(f"{one['rung']:20}{one['ranks']:6}" + "".join(f"{text:>15}" for text in texts))
+        print(f"{one['strategy']:22}{one['ranks']:6}" + "".join(f"{text:>15}" for text in texts))
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ladder", description=__doc__.split("\n")[2])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.strategies", description=__doc__.partition("\n\n")[2])
     parser.add_argument("--corpus", default="docs", help="docs, text8 or a path (default: docs)")
     parser.add_argument("--words", type=positive, default=3_000_000, help="so many words of it (default: 3000000)")
     parser.add_argument("--vocabulary", type=positive, default=10_000)
     parser.add_argument("--epochs", type=positive, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rungs", nargs="+", choices=[*STRATEGIES], default=[*STRATEGIES], metavar="RUNG")
+    parser.add_argument("--strategies", nargs="+", choices=[*ALL], default=[*ALL], metavar="NAME")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a run with communication disabled (default: 2)")
     parser.add_argument("--json", metavar="OUT")
     options = parser.parse_args()
     text = options.corpus, options.vocabulary, options.words
@@ -126,8 +141,8 @@ def main():
         timings = ranks.run(collectives)[0]
         network = fit(timings)
         print(f"latency {1e3 * network[0]:.2f} ms, bandwidth {network[1] / 1e6:,.0f} MB/s")
-        for name in options.rungs:
-            rows += rung(name, ranks, text, options, network)
+        for name in options.strategies:
+            rows += measure(name, ranks, text, options, network)
             show(rows[-2:])
     rows.append(gensim_row(text, options))
     print("\nAll:")

@@ -1,0 +1,284 @@
+"""The strategies of notebook 06 and its benchmark on two real ranks, against the same in one process."""
+
+import sys
+from functools import partial
+
+import cloudpickle
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from benchmarks import more_strategies
+from helpers.cluster.ranks import connect
+from helpers.exchange import cost_model, strategies, training
+from helpers.text.corpus import load_corpus
+from helpers.text.vocab import Vocab
+from helpers.word2vec.model import make_tables
+from helpers.word2vec.replicas import due_rows
+
+for module in (sys.modules[__name__], more_strategies):  # engines import neither
+    cloudpickle.register_pickle_by_value(module)
+
+WORDS, DIM, BATCH, STEPS = 200, 8, 64, 5
+EXACT = {
+    "tape": (strategies.make_taped, 1e-6),
+    "dense": (partial(strategies.make_taped, sparse_as_dense=True), 1e-6),
+    "float16": (more_strategies.make_halved, 1e-3),  # a half has 11 bits, and these gradients are below 1
+    "deduplicated": (strategies.make_deduplicated, 1e-6),
+    "fused": (more_strategies.make_fused, 1e-6),
+    "accumulated": (partial(more_strategies.make_fused, parts=4), 1e-6),
+}
+SUMS = {
+    "local SGD": strategies.make_local_sgd,
+    "hot and cold": partial(strategies.make_local_sgd, due=due_rows),
+    "changed": more_strategies.make_changed,
+}
+
+
+@pytest.fixture(scope="module")
+def ranks():
+    with connect(2) as ranks:
+        yield ranks
+
+
+def batches(seed=0, steps=STEPS, pairs=BATCH):
+    return np.random.default_rng(seed).integers(0, WORDS, (steps, 2, pairs), dtype=np.int32)
+
+
+def train(make, pairs, lr, hvd=None, final=False):
+    """The three tables after the steps, and after an exchange of all rows if `final`."""
+    tf.random.set_seed(3)  # the same negatives on each rank, and in one process
+    tables = make_tables(WORDS, DIM, seed=0)
+    step = make(tables, hvd)
+    for centers, contexts in pairs:
+        step(centers, contexts, lr)
+    if final:
+        step([], [], 0.0, np.arange(WORDS))
+    return [table.numpy() for table in tables]
+
+
+def half(make, pairs, lr, final=False):
+    """On a rank: its half of every batch."""
+    import horovod.tensorflow as hvd
+
+    return train(make, np.split(pairs, hvd.size(), axis=2)[hvd.rank()], lr, hvd, final)
+
+
+def difference(one, other):
+    return max(np.abs(a - b).max() for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_an_average_of_gradients_is_the_serial_step(name, ranks):
+    make, tolerance = EXACT[name]
+    serial = train(make, batches(), 1.0)
+    first, second = ranks.run(half, make, batches(), 1.0)
+    assert difference(first, second) == 0
+    assert difference(first, serial) < tolerance
+    assert difference(serial, train(make, batches(), 0.0)) > 0.05
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_of_changes_after_every_step_is_the_serial_step(name, ranks):
+    """lr / 2 on each rank, because the sum is not divided by the number of ranks."""
+    every_step = partial(SUMS[name], n=1)
+    serial = train(every_step, batches(), 1.0)
+    first, second = ranks.run(half, every_step, batches(), 0.5)
+    assert difference(first, second) == 0
+    assert difference(first, serial) < 1e-6
+
+
+def test_what_travels_beside_the_computation_arrives_one_step_later(ranks):
+    make = partial(strategies.make_overlapped, n=1)
+    serial = train(make, batches(steps=1), 1.0)
+    before = ranks.run(half, make, batches(steps=1), 0.5)
+    after = ranks.run(half, make, batches(steps=1), 0.5, final=True)
+    assert difference(*before) > 1e-3
+    assert difference(*after) < 1e-6 and difference(after[0], serial) < 1e-6
+
+
+@pytest.mark.parametrize("name", ["local SGD", "changed"])
+def test_replicas_are_equal_after_each_exchange_of_several_steps(name, ranks):
+    for steps in (1, 3):
+        first, second = ranks.run(half, SUMS[name], batches(steps=steps, pairs=BATCH * strategies.LOCAL_STEPS), 0.3)
+        assert difference(first, second) == 0
+    assert np.isfinite(first[0]).all()
+
+
+def ten_rows(step, size):
+    return due_rows(step, size, hot=10)
+
+
+def hot_and_cold(pairs):
+    """On a rank: the tables after each step, the last one an exchange of all rows, when only 10 rows are hot."""
+    import horovod.tensorflow as hvd
+
+    tables = make_tables(WORDS, DIM, seed=0)
+    step, found = strategies.make_local_sgd(tables, hvd, ten_rows), []
+    for centers, contexts in np.split(pairs, hvd.size(), axis=2)[hvd.rank()]:
+        step(centers, contexts, 0.3)
+        found.append(tables[0].numpy())
+    step([], [], 0.0, np.arange(WORDS))
+    return found, [ten_rows(i, WORDS) for i in range(len(pairs))], tables[0].numpy()
+
+
+def test_the_rows_that_are_due_are_equal_and_the_others_wait(ranks):
+    (first, due, last), (second, _, other) = ranks.run(hot_and_cold, batches(pairs=BATCH * strategies.LOCAL_STEPS))
+    for one, two, rows in zip(first, second, due, strict=True):
+        same = (one == two).all(axis=1)
+        assert same[rows].all() and not same.all()
+    assert (last == other).all()
+
+
+def test_accumulated_gradients_are_those_of_the_bigger_batch():
+    bigger = train(more_strategies.make_fused, batches(), 1.0)
+    assert difference(bigger, train(partial(more_strategies.make_fused, parts=4), batches(), 1.0)) < 1e-6
+
+
+def test_packed_gradients_come_back_merged():
+    rows = tf.constant([3, 1, 3])
+    gradients = [tf.IndexedSlices(tf.reshape(tf.range(6.0), [3, 2]), rows)] * 2 + [
+        tf.IndexedSlices(tf.range(3.0), rows)
+    ]
+    back = more_strategies.unpack(more_strategies.pack(gradients, WORDS), WORDS)
+    for one, other in zip(gradients, back, strict=True):
+        dense = [np.zeros([5, *one.values.shape[1:]]) for _ in range(2)]
+        for total, part in zip(dense, (one, other), strict=True):
+            np.add.at(total, part.indices.numpy(), part.values.numpy())
+        assert len(other.indices) == 2 and (dense[0] == dense[1]).all()
+
+
+def train_short(name, n, limits):
+    """On a rank: `n` words for both ranks together, of which rank 0 gets fewer."""
+    import horovod.tensorflow as hvd
+
+    vocab = Vocab.build(load_corpus("planted", n_words=5_000, progress=False).words)
+    strategy = more_strategies.ALL[name]
+    strategy = strategy._replace(batch=96 if strategy.batch == 96 else 160)
+    seen = []
+    found = training.train_strategy(
+        strategy, 50 + np.arange(n) % 500, vocab, hvd, report=lambda *row: seen.append(row), **limits
+    )
+    return found["steps"], found["pairs"], found["vectors"], len(seen)
+
+
+@pytest.mark.parametrize(("name", "n"), [("canonical", 21), ("deduplicated rows", 1), ("overlap", 81), ("blocks", 400)])
+def test_a_rank_with_a_short_or_empty_shard_ends_with_the_others(name, n, ranks):
+    (steps, pairs, vectors, _), (other_steps, other_pairs, other, _) = ranks.run(train_short, name, n, {"pairs": 3_200})
+    assert steps == other_steps >= 4 and (name == "blocks" or pairs <= 1.1 * other_pairs)
+    assert np.isfinite(vectors).all() and np.abs(vectors - other).max() < 1e-5
+    assert n > 1 or pairs == other_pairs == 0
+
+
+@pytest.mark.parametrize("name", ["bigger batch", "blocks"])
+def test_more_seconds_are_more_steps_and_are_reported(name, ranks):
+    few, many = (ranks.run(train_short, name, 2_000, {"seconds": seconds}) for seconds in (1e-6, 1.0))
+    for (steps, _, _, _), (more, _, _, reports) in zip(few, many, strict=True):
+        assert more > 2 * steps and (reports > 0 or more < 50)
+
+
+@pytest.mark.parametrize("limits", [{}, {"pairs": 100, "seconds": 1.0}])
+@pytest.mark.parametrize("name", ["canonical", "blocks"])
+def test_a_run_has_one_limit(name, limits):
+    vocab = Vocab.build(load_corpus("planted", n_words=5_000, progress=False).words)
+    with pytest.raises(ValueError, match="give either pairs or seconds"):
+        training.train_strategy(strategies.STRATEGIES[name], np.arange(1, 400), vocab, **limits)
+
+
+# ---- What it costs
+
+
+@pytest.fixture(scope="module")
+def text():
+    words = load_corpus("planted", n_words=20_000, progress=False).words
+    vocab = Vocab.build(words)
+    return vocab.encode(words), vocab
+
+
+class Counting:
+    """In the place of horovod.tensorflow on one of two ranks: counts what it would send, and returns what it was given.
+
+    The tape sends as horovod.tensorflow.allreduce does: a dense gradient in one message, a sparse one in two.
+    """
+
+    Sum = Compression = None
+
+    def __init__(self):
+        self.messages = self.bytes = 0
+
+    def size(self):
+        return 2
+
+    def count(self, tensor, share=1.0):
+        self.messages += 1
+        self.bytes += share * tensor.dtype.size * int(tf.size(tensor))
+        return tensor
+
+    def allgather(self, tensor):
+        return self.count(tensor)
+
+    def allreduce(self, tensor, op=None, name=None):
+        if isinstance(tensor, tf.IndexedSlices):
+            return tf.IndexedSlices(self.count(tensor.values), self.count(tensor.indices), tensor.dense_shape)
+        return self.count(tensor, share=1.0)  # a ring of 2 sends each byte once
+
+    def DistributedGradientTape(self, tape, sparse_as_dense=False):
+        counting = self
+
+        class Tape:
+            def gradient(self, loss, tables):
+                found = tape.gradient(loss, tables)
+                return [counting.allreduce(tf.convert_to_tensor(g) if sparse_as_dense else g) for g in found]
+
+        return Tape()
+
+
+PER_STEP = [name for name in more_strategies.ALL if name not in ("blocks", "dense, float16", "changed rows")]
+
+
+@pytest.mark.parametrize("name", PER_STEP)
+def test_the_plan_is_what_a_step_sends(name, text):
+    """Exact without chance in it. Which rows a batch shares is drawn: within a tenth, over the mean of some steps."""
+    ids, vocab = text
+    strategy, rng, steps = more_strategies.ALL[name], np.random.default_rng(0), 8
+    pairs, messages, sent = more_strategies.planned(name, ids, vocab)
+    share = vocab.counts * vocab.keep_probability()
+    draw = partial(rng.choice, len(vocab), p=share / share.sum())
+    counting = Counting()
+    tf.config.run_functions_eagerly(True)
+    try:
+        make = partial(strategy.make, n=1) if strategy.local else strategy.make
+        step, n = make(training.start_tables(vocab, 0), counting), 64 if strategy.local else strategy.batch
+        for _ in range(steps):
+            step(*(tf.constant(draw(n), tf.int32) for _ in range(2)), 0.0)
+    finally:
+        tf.config.run_functions_eagerly(False)
+    drawn = name in ("deduplicated rows", "one message", "accumulation", "hot and cold", "overlap")
+    assert pairs == strategy.batch and counting.messages == messages * steps
+    assert counting.bytes / steps == pytest.approx(sent, rel=0.1 if drawn else 1e-9)
+
+
+def test_a_plan_by_hand(text):
+    ids, vocab = text
+    words, row = len(vocab), 4 * 128
+    assert more_strategies.planned("dense", ids, vocab)[1:] == (3, 2 * words * row + 4 * words)
+    assert more_strategies.planned("dense", ids, vocab, size=4)[2] == pytest.approx(1.5 * words * (2 * row + 4))
+    assert more_strategies.planned("dense, float16", ids, vocab)[2] == words * row + 2 * words
+    assert more_strategies.planned("canonical", ids, vocab, size=4)[2] == 3 * (96 * 516 + 160 * 532)
+    pairs, messages, sent = more_strategies.planned("blocks", ids, vocab)
+    due = np.mean([len(due_rows(step, words)) for step in range(64)])
+    assert (10 * pairs, messages) == (pytest.approx(training.pairs_of(ids, vocab) / 2), 1)
+    assert sent == pytest.approx((2 * due + words / 10) * 516)
+
+
+def test_a_prediction_by_hand(text):
+    plan = lambda *_: (100, 2, 3_000)  # noqa: E731
+    ask = partial(cost_model.predicted, ids=None, vocab=None, disabled=20_000, network=(0.001, 1e6), plan=plan)
+    assert ask("dense") == pytest.approx(200 / (0.010 + 0.005))  # 10 ms of compute for the 200 pairs of two ranks
+    assert ask("overlap") == pytest.approx(200 / 0.010)
+    assert ask("overlap", network=(0.010, 1e6)) == pytest.approx(200 / 0.023)
+
+
+def test_the_fit_finds_latency_and_bandwidth():
+    timings = [("allreduce", n, 0.002 + n / 5e8) for n in (1e3, 1e5, 1e7)]
+    assert cost_model.fit(timings) == pytest.approx((0.002, 5e8))
