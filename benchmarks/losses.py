@@ -11,35 +11,48 @@ import statistics
 import sys
 import threading
 import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import psutil
 import tensorflow as tf
-from gensim.test.utils import datapath
 from tqdm import tqdm
 
-from benchmarks.options import check_writable, write_json
+from benchmarks.options import check_writable, positive, write_json
 from helpers.text.corpus import load_corpus
 from helpers.text.skipgram import pair_batches
 from helpers.text.vocab import Vocab
-from helpers.word2vec.evaluation import PAIR_SETS, twins_found
+from helpers.word2vec.evaluation import scores, twins_found
 from helpers.word2vec.export import to_keyed_vectors
-from helpers.word2vec.losses import LOSSES, adagrad_step, draw_samples, frequency_biases, make_loss, mixed_sgns
+from helpers.word2vec.losses import LOSSES, draw_samples, frequency_biases, full_softmax
 from helpers.word2vec.model import make_tables
 
 COST = {"batch": 256, "dim": 64, "num_sampled": 64}
 SIZES = (100, 250, 1_000, 4_000, 16_000, 64_000, 200_000)
 MANY_SAMPLES = (64, 900, 3_600)  # of the sampled softmax, to see where the full one is cheaper
-MEMORY_SIZES = (1_000, 16_000, 64_000, 200_000)
-SAME_PAIRS = 1_000_000  # of the runs that compare the losses after the same number of pairs
-SMALL = 2_000  # rows for the same number of pairs on the corpus: with more, the full softmax takes very long
-BASE = {"dim": 64, "num_sampled": 64, "subsample": 1e-4, "window": 5, "rate": 0.1, "batch": 1024}
-PLANTED = {**BASE, "dim": 32, "subsample": 1e-3}
+MEMORY_LOSSES = ("full_softmax", "sgns")
+TABLES = ("machine", "memory", "cost", "sweeps", "precision", "quality")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The hyper-parameters of a run. subsample: its threshold, or None; lr: the learning rate of Adagrad."""
+
+    dim: int = 64
+    num_sampled: int = 64
+    subsample: float | None = 1e-4
+    window: int = 5
+    lr: float = 0.1
+    batch: int = 1024
+
+
+BASE, PLANTED = Plan(), Plan(dim=32, subsample=1e-3)
 SWEEPS = {
     "num_sampled": (4, 16, 64, 256),
     "subsample": (1e-5, 1e-4, 1e-3, None),
     "window": (1, 2, 5, 10),
-    "rate": (0.03, 0.1, 0.3, 1.0),
+    "lr": (0.03, 0.1, 0.3, 1.0),
     "dim": (16, 32, 64, 128),
 }
 DTYPES = (tf.float32, tf.bfloat16, tf.float16)
@@ -50,6 +63,56 @@ NOUNS = """
     output package parameter path pixel point process range result row sample sequence server signal string tensor
     test thread token type unit value variable vector version warning weight window word worker
 """
+
+
+# ---- Training; the same as in notebook 03
+
+
+def make_loss(name, counts, num_sampled=64, sampler="unigram"):
+    """The loss called `name`, with its own sampling: a function of (tables, centers, contexts)."""
+    if name == "full_softmax":
+        return full_softmax
+
+    def loss(tables, centers, contexts):
+        samples = draw_samples(sampler, counts, contexts, num_sampled)
+        return LOSSES[name](tables, centers, contexts, samples)
+
+    return loss
+
+
+def adagrad_step(loss, tables, lr):
+    """A compiled step that changes the tables: step(centers, contexts) -> loss, a scalar; both int32 [batch].
+
+    The gradient is that of the sum over the batch, so that `lr` does not depend on its size. A row that the batch uses
+    several times is changed once, by the sum. Duchi et al., "Adaptive Subgradient Methods", 2011.
+    """
+    optimizer = tf.compat.v1.train.AdagradOptimizer(lr)
+
+    @tf.function(reduce_retracing=True)
+    def step(centers, contexts):
+        with tf.GradientTape() as tape:
+            value = loss(tables, centers, contexts)
+            total = value * tf.cast(tf.size(centers), value.dtype)
+        optimizer.apply_gradients(zip(tape.gradient(total, tables), tables))
+        return value
+
+    return step
+
+
+def mixed_sgns(tables, centers, contexts, samples, dtype=tf.bfloat16):
+    """`sgns` with its matrix product in `dtype`, bfloat16 or float16; tables, sums and the loss stay as they are.
+
+    Micikevicius et al., "Mixed Precision Training", 2018.
+    """
+    embeddings, weights, biases = tables
+    rows = tf.gather(embeddings, centers)
+    true = tf.reduce_sum(rows * tf.gather(weights, contexts), axis=1)
+    true += tf.gather(biases, contexts)
+    others = tf.cast(tf.gather(weights, samples.ids), dtype)
+    product = tf.matmul(tf.cast(rows, dtype), others, transpose_b=True)
+    sampled = tf.cast(product, true.dtype) + tf.gather(biases, samples.ids)
+    noise = tf.reduce_sum(tf.nn.softplus(sampled), axis=1)
+    return tf.reduce_mean(tf.nn.softplus(-true) + noise)
 
 
 # ---- Quality
@@ -74,13 +137,7 @@ def quality(label, vectors, words):
     """The scores that the corpus allows: dict of floats."""
     if label == "planted":
         return {"twins": twins_found(vectors, words)}
-    keyed = to_keyed_vectors(vectors, words)
-    found = {"plurals": plural_accuracy(vectors, words)}
-    for name, file in PAIR_SETS.items():
-        _, spearman, missing = keyed.evaluate_word_pairs(datapath(file))
-        found[name] = float(spearman.statistic)
-        found[f"{name}_coverage"] = 1 - missing / 100
-    return found
+    return {"plurals": plural_accuracy(vectors, words), **scores(to_keyed_vectors(vectors, words))}
 
 
 class Text:
@@ -96,18 +153,18 @@ class Text:
 def epochs(text, plan, seed):
     """Batches for ever: an iterator of (centers, contexts), both tf.int32 [batch]."""
     rng = np.random.default_rng(seed)
-    keep = plan["subsample"] and text.vocab.keep_probability(plan["subsample"])
+    keep = plan.subsample and text.vocab.keep_probability(plan.subsample)
     while True:
-        for pair in pair_batches(text.ids, plan["batch"], plan["window"], rng, keep):
+        for pair in pair_batches(text.ids, plan.batch, plan.window, rng, keep):
             yield tuple(map(tf.constant, pair))
 
 
 def start(name, text, plan, seed, known):
     """The tables of a run; `known`: their biases start at what the loss can know from the counts alone."""
-    tables = make_tables(len(text.vocab), plan["dim"], seed)
+    tables = make_tables(len(text.vocab), plan.dim, seed)
     if known:
-        kept = text.vocab.keep_probability(plan["subsample"]) if plan["subsample"] else 1
-        tables[2].assign(frequency_biases(name, text.vocab.counts * kept, plan["num_sampled"]))
+        kept = text.vocab.keep_probability(plan.subsample) if plan.subsample else 1
+        tables[2].assign(frequency_biases(name, text.vocab.counts * kept, plan.num_sampled))
     return tables
 
 
@@ -115,15 +172,15 @@ def train(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss
     """Train until one limit is reached; returns rows (seconds, pairs, scores), `checks` of them, evenly spaced."""
     tf.random.set_seed(seed)
     tables = start(name, text, plan, seed, known)
-    loss = loss or make_loss(name, text.vocab.counts, plan["num_sampled"])
-    step, batches = adagrad_step(loss, tables, plan["rate"]), epochs(text, plan, seed)
+    loss = loss or make_loss(name, text.vocab.counts, plan.num_sampled)
+    step, batches = adagrad_step(loss, tables, plan.lr), epochs(text, plan, seed)
     step(*next(batches)).numpy()  # compiles
-    rows, done, busy = [], plan["batch"], 0.0
+    rows, done, busy = [], plan.batch, 0.0
     for check in range(1, checks + 1):
         begin = time.perf_counter() - busy
         while done * checks < pairs * check and busy * checks < seconds * check:
             step(*next(batches)).numpy()
-            done, busy = done + plan["batch"], time.perf_counter() - begin
+            done, busy = done + plan.batch, time.perf_counter() - begin
         rows.append({"seconds": busy, "pairs": done, **quality(text.label, tables[0].numpy(), text.vocab.words)})
     return rows
 
@@ -131,9 +188,9 @@ def train(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss
 # ---- The tables
 
 
-def memory():
+def memory(sizes):
     """Rows {loss, vocabulary, peak_mb}: what three steps add to a process of their own that has its tables already."""
-    plans = [(name, size) for size in MEMORY_SIZES for name in ("full_softmax", "sgns")]
+    plans = [(name, size) for size in sizes for name in MEMORY_LOSSES]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         peaks = list(tqdm(pool.imap(peak_mb, plans), "memory", len(plans), file=sys.stdout, leave=False))
     return [{"loss": name, "vocabulary": size, "peak_mb": mb} for (name, size), mb in zip(plans, peaks, strict=True)]
@@ -160,11 +217,9 @@ def peak_mb(plan):
 
 
 def machine():
-    """What the cost of a step is predicted from: GFLOP/s of a matrix product, GB/s of adding 1 to a large array."""
-    square, tall = tf.random.normal([1024, 1024]), tf.random.normal([256, 64_000])
-    flops = 2 * 1024**3 / median_seconds(lambda: tf.matmul(square, square))
-    moved = 2 * 4 * 256 * 64_000 / median_seconds(lambda: tall + 1.0)
-    return {"gflops": flops / 1e9, "gb_per_s": moved / 1e9}
+    """One row, what the cost of a step is bounded by: the GFLOP/s of a matrix product."""
+    square = tf.random.normal([1024, 1024])
+    return [{"gflops": 2 * 1024**3 / median_seconds(lambda: tf.matmul(square, square)) / 1e9}]
 
 
 def median_seconds(work):
@@ -176,10 +231,10 @@ def median_seconds(work):
     return statistics.median(times)
 
 
-def cost(repeats=5):
+def cost(sizes, repeats=5):
     """Rows {loss, num_sampled, vocabulary, ms}; the losses take turns, so that noise hits all alike."""
     rows = []
-    for size in tqdm(SIZES, "cost", file=sys.stdout, leave=False):
+    for size in tqdm(sizes, "cost", file=sys.stdout, leave=False):
         steps = {(name, COST["num_sampled"]): bound_step(name, size) for name in LOSSES}
         steps |= {("sampled_softmax", n): bound_step("sampled_softmax", size, n) for n in MANY_SAMPLES if n < size}
         times = {key: [] for key in steps}
@@ -216,27 +271,28 @@ def compare(text, plan, seeds, starts=("frequency",), **limits):
     return rows
 
 
-def sweep(text, pairs):
-    """Rows {setting, value, seconds, pairs, scores} of SGNS, each with one setting of BASE changed."""
-    plans = [(setting, value) for setting, values in SWEEPS.items() for value in values]
+def sweep(text, pairs, seeds):
+    """Rows {setting, value, seed, seconds, pairs, scores} of SGNS, each with one setting of BASE changed."""
+    plans = [(setting, value, seed) for setting, values in SWEEPS.items() for value in values for seed in range(seeds)]
     rows = []
-    for setting, value in tqdm(plans, "settings", file=sys.stdout, leave=False):
-        (row,) = train("sgns", text, {**BASE, setting: value}, seed=0, pairs=pairs)
-        rows.append({"setting": setting, "value": value, **row})
+    for setting, value, seed in tqdm(plans, "settings", file=sys.stdout, leave=False):
+        (row,) = train("sgns", text, replace(BASE, **{setting: value}), seed, pairs=pairs)
+        rows.append({"setting": setting, "value": value, "seed": seed, **row})
     return rows
 
 
-def precision(text, pairs):
-    """Rows {dtype, seconds, pairs, scores} of SGNS on "planted", with the matrix product in float32 and in halves."""
-    counts, num_sampled = text.vocab.counts, PLANTED["num_sampled"]
+def precision(text, pairs, seeds):
+    """Rows {dtype, seed, seconds, pairs, scores} of SGNS on "planted", its matrix product in float32 and in halves."""
     rows = []
-    for dtype in DTYPES:
+    for seed in range(seeds):
+        for dtype in DTYPES:
 
-        def loss(tables, centers, contexts, dtype=dtype):
-            samples = draw_samples("unigram", counts, contexts, num_sampled)
-            return mixed_sgns(tables, centers, contexts, samples, dtype)
+            def loss(tables, centers, contexts, dtype=dtype):
+                samples = draw_samples("unigram", text.vocab.counts, contexts, PLANTED.num_sampled)
+                return mixed_sgns(tables, centers, contexts, samples, dtype)
 
-        rows += [{"dtype": dtype.name, **row} for row in train("sgns", text, PLANTED, 0, pairs, loss=loss)]
+            found = train("sgns", text, PLANTED, seed, pairs, loss=loss)
+            rows += [{"dtype": dtype.name, "seed": seed, **row} for row in found]
     return rows
 
 
@@ -250,46 +306,67 @@ def print_rows(title, rows):
         print(" ".join(f"{text:>16}" for text in texts))
 
 
-def main():
-    tf.get_logger().setLevel("ERROR")  # it takes the many steps that are compiled here for one compiled too often
+def arguments():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.losses", description="Cost and quality of the losses")
     parser.add_argument("--corpus", default="docs", help="docs, text8 or a path (default: docs)")
-    parser.add_argument("--vocabulary", type=int, default=20_000, help="rows of its tables (default: 20000)")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--vocabulary", type=positive, default=20_000, help="rows of its tables (default: 20000)")
+    parser.add_argument(
+        "--small-vocabulary", type=positive, default=2_000,
+        help="rows for the same number of pairs: with more, the full softmax takes very long (default: 2000)",
+    )  # fmt: skip
+    parser.add_argument("--seeds", type=positive, default=3, help="runs of each comparison (default: 3)")
     parser.add_argument("--seconds", type=float, default=20.0, help="wall time of a run on the corpus (default: 20)")
-    parser.add_argument("--pairs", type=int, default=2_000_000, help="pairs of each run of the settings")
-    parser.add_argument("--json", metavar="OUT", help="write all tables to this file")
-    options = parser.parse_args()
+    parser.add_argument("--pairs", type=positive, default=2_000_000, help="of each run of the settings")
+    parser.add_argument("--same-pairs", type=positive, default=1_000_000, help="of the runs that compare the losses")
+    parser.add_argument("--sizes", type=positive, nargs="+", default=SIZES, help="vocabularies of the cost of a step")
+    parser.add_argument("--tables", choices=TABLES, nargs="+", default=TABLES, help="which to measure (default: all)")
+    parser.add_argument("--json", metavar="OUT", help="write the tables to this file, others in it stay as they are")
+    return parser.parse_args()
+
+
+def measured(options, text, small, planted):
+    """The tables that the options ask for, one after the other: (name, rows)."""
+    by_seeds, same = options.seeds, options.same_pairs
+    work = {
+        "machine": machine,
+        "memory": lambda: memory(options.sizes[-4:]),
+        "cost": lambda: cost(options.sizes),
+        "sweeps": lambda: sweep(text, options.pairs, by_seeds),
+        "precision": lambda: precision(planted, same, by_seeds),
+        "quality": lambda: [
+            *compare(planted, PLANTED, by_seeds, ("zero", "frequency"), pairs=same),
+            *compare(planted, PLANTED, by_seeds, seconds=options.seconds / 5, checks=4),
+            *compare(small, BASE, by_seeds, pairs=same),
+            *compare(text, BASE, by_seeds, seconds=options.seconds, checks=4),
+        ],
+    }
+    for name in TABLES:
+        if name in options.tables:
+            yield name, work[name]()
+
+
+def main():
+    tf.get_logger().setLevel("ERROR")  # it takes the many steps that are compiled here for one compiled too often
+    options = arguments()
     try:
-        text, small = Text(options.corpus, options.vocabulary), Text(options.corpus, SMALL)
+        text, small = (Text(options.corpus, size) for size in (options.vocabulary, options.small_vocabulary))
         planted = Text("planted", 651)
         check_writable(options.json)
     except (OSError, ValueError) as error:
         sys.exit(str(error))
     settings = {
-        "corpus": text.label,
-        "words": len(text.ids), "vocabulary": len(text.vocab), "small_vocabulary": SMALL,
-        "seeds": options.seeds, "seconds": options.seconds, "pairs": options.pairs, "small_pairs": SAME_PAIRS,
-        "planted_seconds": options.seconds / 5, "planted_pairs": SAME_PAIRS,
-        "cost": COST, "base": BASE, "planted": PLANTED,
-    }
+        **vars(options), "corpus": text.label, "words": len(text.ids), "vocabulary": len(text.vocab),
+        "cost": COST, "base": asdict(BASE), "planted": asdict(PLANTED),
+    }  # fmt: skip
+    settings = {name: value for name, value in settings.items() if name not in ("json", "tables")}
     print("Settings:", json.dumps(settings))
-    results = {"settings": settings, "machine": machine(), "memory": memory(), "cost": cost()}
-    print_rows("Cost of a step", results["cost"])
-    print_rows("Memory of a step", results["memory"])
-    results["sweeps"] = sweep(text, options.pairs)
-    print_rows("One setting changed, SGNS", results["sweeps"])
-    results["precision"] = precision(planted, SAME_PAIRS)
-    print_rows("Precision, planted", results["precision"])
-    results["quality"] = [
-        *compare(planted, PLANTED, options.seeds, ("zero", "frequency"), pairs=settings["planted_pairs"]),
-        *compare(planted, PLANTED, options.seeds, seconds=settings["planted_seconds"], checks=4),
-        *compare(small, BASE, options.seeds, pairs=settings["small_pairs"]),
-        *compare(text, BASE, options.seeds, seconds=options.seconds, checks=4),
-    ]
-    print_rows("Quality", results["quality"])
-    if options.json:
-        write_json(options.json, results)
+    there = options.json and Path(options.json).exists()
+    results = {**(json.loads(Path(options.json).read_text()) if there else {}), "settings": settings}
+    for name, rows in measured(options, text, small, planted):
+        print_rows(name, rows)
+        results[name] = rows
+        if options.json:
+            write_json(options.json, results)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,16 @@
 """Trained vectors as files, and files as vectors: KeyedVectors, word2vec's text format, TensorBoard's projector."""
 
-import os
 from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from gensim.models import KeyedVectors
 from gensim.utils import open as open_any
 
+from helpers.text.files import written_whole
+
 PROJECTOR_CONFIG = """embeddings {
-  tensor_name: "word2vec"
-  tensor_path: "vectors.tsv"
-  metadata_path: "metadata.tsv"
+  tensor_name: "word2vec" tensor_path: "vectors.tsv" metadata_path: "metadata.tsv"
 }
 """
 
@@ -54,7 +52,7 @@ def save_word2vec(keyed, path):
     ValueError for a word with a blank in it, because blanks separate the columns.
     """
     _check_writable(keyed.index_to_key)
-    with _whole(path) as file:
+    with written_whole(path) as file:
         file.write(f"{len(keyed)} {keyed.vector_size}\n")
         for word, row in zip(keyed.index_to_key, keyed.vectors, strict=True):
             file.write(f"{word} {' '.join(map(str, row))}\n")
@@ -98,11 +96,11 @@ def save_projector(keyed, folder, **labels):
     folder.mkdir(parents=True, exist_ok=True)
     rows = zip(*columns.values(), strict=True)
     header = ["\t".join(columns)] if labels else []  # a file with a single column must not have one
-    with _whole(folder / "vectors.tsv") as file:
+    with written_whole(folder / "vectors.tsv") as file:
         file.writelines("\t".join(map(str, row)) + "\n" for row in keyed.vectors)
-    with _whole(folder / "metadata.tsv") as file:
+    with written_whole(folder / "metadata.tsv") as file:
         file.writelines(line + "\n" for line in [*header, *map("\t".join, rows)])
-    with _whole(folder / "projector_config.pbtxt") as file:
+    with written_whole(folder / "projector_config.pbtxt") as file:
         file.write(PROJECTOR_CONFIG)
     return f"tensorboard --logdir {folder}"
 
@@ -111,16 +109,3 @@ def _check_writable(words, blanks=" \t\n\r"):
     for word in words:
         if not word or any(blank in word for blank in blanks):
             raise ValueError(f"{word!r} cannot be written: it is empty or has a blank that separates columns or lines")
-
-
-@contextmanager
-def _whole(path):
-    """A text file to write, which takes its place at `path` only when it is complete."""
-    path = Path(path)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

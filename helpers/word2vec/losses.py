@@ -10,8 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from helpers.word2vec.model import merge
-
 SAMPLERS = ("log_uniform", "uniform", "unigram")
 
 
@@ -34,7 +32,8 @@ def full_softmax(tables, centers, contexts):
     """Minus the log probability of the context among all V words: V logits for each pair."""
     embeddings, weights, biases = tables
     rows = tf.gather(embeddings, centers)
-    true = tf.reduce_sum(rows * tf.gather(weights, contexts), axis=1) + tf.gather(biases, contexts)
+    true = tf.reduce_sum(rows * tf.gather(weights, contexts), axis=1)
+    true += tf.gather(biases, contexts)
     logits = tf.matmul(rows, weights, transpose_b=True) + biases
     return tf.reduce_mean(tf.reduce_logsumexp(logits, axis=1) - true)
 
@@ -43,16 +42,17 @@ def sampled_logits(tables, centers, contexts, samples):
     """The logits of the true contexts, [batch], and of the samples, [batch, num_sampled]."""
     embeddings, weights, biases = tables
     rows = tf.gather(embeddings, centers)
-    true = tf.reduce_sum(rows * tf.gather(weights, contexts), axis=1) + tf.gather(biases, contexts)
-    sampled = tf.matmul(rows, tf.gather(weights, samples.ids), transpose_b=True) + tf.gather(biases, samples.ids)
-    return true, sampled
+    true = tf.reduce_sum(rows * tf.gather(weights, contexts), axis=1)
+    true += tf.gather(biases, contexts)
+    sampled = tf.matmul(rows, tf.gather(weights, samples.ids), transpose_b=True)
+    return true, sampled + tf.gather(biases, samples.ids)
 
 
 def corrected_logits(tables, centers, contexts, samples):
     """The same minus the log of the expected counts, so that words drawn often do not count for more."""
     true, sampled = sampled_logits(tables, centers, contexts, samples)
-    log_true, log_sampled = (tf.cast(log, true.dtype) for log in (samples.log_expected_true, samples.log_expected))
-    return true - log_true, sampled - log_sampled
+    true -= tf.cast(samples.log_expected_true, true.dtype)
+    return true, sampled - tf.cast(samples.log_expected, true.dtype)
 
 
 def sampled_softmax(tables, centers, contexts, samples):
@@ -62,7 +62,8 @@ def sampled_softmax(tables, centers, contexts, samples):
     Jean et al., "On Using Very Large Target Vocabulary for Neural Machine Translation", 2015.
     """
     true, sampled = corrected_logits(tables, centers, contexts, samples)
-    sampled = tf.where(contexts[:, None] == samples.ids, sampled.dtype.min, sampled)
+    hits = contexts[:, None] == samples.ids
+    sampled = tf.where(hits, sampled.dtype.min, sampled)
     logits = tf.concat([true[:, None], sampled], axis=1)
     return tf.reduce_mean(tf.reduce_logsumexp(logits, axis=1) - true)
 
@@ -73,7 +74,8 @@ def nce(tables, centers, contexts, samples):
     Gutmann and Hyvarinen, "Noise-contrastive estimation", 2010.
     """
     true, sampled = corrected_logits(tables, centers, contexts, samples)
-    return tf.reduce_mean(tf.nn.softplus(-true) + tf.reduce_sum(tf.nn.softplus(sampled), axis=1))
+    noise = tf.reduce_sum(tf.nn.softplus(sampled), axis=1)
+    return tf.reduce_mean(tf.nn.softplus(-true) + noise)
 
 
 def sgns(tables, centers, contexts, samples):
@@ -83,21 +85,8 @@ def sgns(tables, centers, contexts, samples):
     negatives for each pair by itself and has no biases; here the batch shares them, and biases of 0 give theirs.
     """
     true, sampled = sampled_logits(tables, centers, contexts, samples)
-    return tf.reduce_mean(tf.nn.softplus(-true) + tf.reduce_sum(tf.nn.softplus(sampled), axis=1))
-
-
-def mixed_sgns(tables, centers, contexts, samples, dtype=tf.bfloat16):
-    """`sgns` with its matrix product in `dtype`, bfloat16 or float16; tables, sums and the loss stay as they are.
-
-    Micikevicius et al., "Mixed Precision Training", 2018.
-    """
-    embeddings, weights, biases = tables
-    rows = tf.gather(embeddings, centers)
-    true = tf.reduce_sum(rows * tf.gather(weights, contexts), axis=1) + tf.gather(biases, contexts)
-    others = tf.cast(tf.gather(weights, samples.ids), dtype)
-    sampled = tf.cast(tf.matmul(tf.cast(rows, dtype), others, transpose_b=True), true.dtype)
-    sampled += tf.gather(biases, samples.ids)
-    return tf.reduce_mean(tf.nn.softplus(-true) + tf.reduce_sum(tf.nn.softplus(sampled), axis=1))
+    noise = tf.reduce_sum(tf.nn.softplus(sampled), axis=1)
+    return tf.reduce_mean(tf.nn.softplus(-true) + noise)
 
 
 LOSSES = {"full_softmax": full_softmax, "sampled_softmax": sampled_softmax, "nce": nce, "sgns": sgns}
@@ -116,7 +105,7 @@ def draw_samples(sampler, counts, contexts, num_sampled, seed=None):
     counts: int [V], of the words in the corpus. contexts: int32 [batch]. seed: of this operation, an int.
 
     ValueError for an unknown sampler, for num_sampled outside 1..V (for "unigram", outside 1..words with a count
-    above 0), and for "log_uniform" when counts (from id 1 on: id 0 is UNK) do not fall.
+    above 0), and for "log_uniform" when counts (from id 1 on: id 0 is UNK) rise anywhere.
     """
     check_sampler(sampler, counts, num_sampled)
     true = tf.cast(contexts, tf.int64)[:, None]
@@ -161,24 +150,7 @@ def check_sampler(sampler, counts, num_sampled):
         )
 
 
-def make_loss(name, counts, num_sampled=64, sampler="unigram"):
-    """The loss called `name`, with its own sampling: a function of (tables, centers, contexts).
-
-    name is "full_softmax" (which ignores the other arguments), "sampled_softmax", "nce" or "sgns".
-    ValueError for another name, and for what `draw_samples` refuses.
-    """
-    _check_name("loss", name, LOSSES)
-    if name == "full_softmax":
-        return full_softmax
-    check_sampler(sampler, counts, num_sampled)
-
-    def loss(tables, centers, contexts):
-        return LOSSES[name](tables, centers, contexts, draw_samples(sampler, counts, contexts, num_sampled))
-
-    return loss
-
-
-# ---- Training
+# ---- Where the biases start
 
 
 def frequency_biases(name, counts, num_sampled=64, sampler="unigram"):
@@ -194,37 +166,6 @@ def frequency_biases(name, counts, num_sampled=64, sampler="unigram"):
     if name == "sgns":
         biases -= np.log(np.minimum(1, num_sampled * probabilities(sampler, counts)))
     return biases.astype(np.float32)
-
-
-def adagrad_step(loss, tables, rate):
-    """A compiled step that changes the tables: step(centers, contexts) -> loss, a scalar; both int32 [batch].
-
-    loss: a function of (tables, centers, contexts), as `make_loss` gives it. rate: the learning rate.
-    The gradient is that of the sum over the batch, so that the rate does not depend on its size. Rows that the batch
-    does not use are not touched; a row that it uses several times is changed once, by the sum.
-    Duchi et al., "Adaptive Subgradient Methods", 2011.
-    """
-    squares = [tf.Variable(tf.fill(table.shape, 0.1)) for table in tables]
-
-    @tf.function(reduce_retracing=True)
-    def step(centers, contexts):
-        with tf.GradientTape() as tape:
-            value = loss(tables, centers, contexts)
-            total = value * tf.cast(tf.size(centers), value.dtype)
-        for table, square, slope in zip(tables, squares, tape.gradient(total, tables), strict=True):
-            _adagrad(table.handle, square.handle, rate, slope)
-        return value
-
-    return step
-
-
-def _adagrad(table, square, rate, slope):
-    options = {"var": table, "accum": square, "lr": rate, "epsilon": 1e-7}
-    if isinstance(slope, tf.IndexedSlices):
-        slope = merge(slope)
-        tf.raw_ops.ResourceSparseApplyAdagradV2(**options, grad=slope.values, indices=slope.indices)
-    else:
-        tf.raw_ops.ResourceApplyAdagradV2(**options, grad=slope)
 
 
 def _check_name(kind, name, known):

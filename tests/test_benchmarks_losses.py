@@ -1,0 +1,107 @@
+"""The benchmark of the losses: its parts by hand, and the whole of it on a text so small that it ends in seconds."""
+
+import json
+import random
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from benchmarks import losses as benchmark
+from helpers.word2vec.losses import LOSSES, Samples, full_softmax, sgns
+
+V, DIM, BATCH = 40, 5, 7
+COUNTS = np.array([3, *(1000 // np.arange(1, V))])
+
+
+@pytest.fixture
+def toy():
+    """Tables, centers, contexts, and samples none of which is a context."""
+    rng = np.random.default_rng(0)
+    tables = [tf.Variable(rng.normal(size=shape), dtype=tf.float32) for shape in ([V, DIM], [V, DIM], [V])]
+    centers, contexts = (tf.constant(rng.integers(0, V // 2, BATCH), tf.int32) for _ in range(2))
+    logs = (tf.constant(np.log(rng.uniform(0.05, 1, n)), tf.float32) for n in (12, BATCH))
+    return tables, centers, contexts, Samples(tf.range(V // 2, V // 2 + 12), *logs)
+
+
+@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16])
+def test_mixed_precision_is_near_and_its_gradients_are_float32(toy, dtype):
+    tables, centers, contexts, samples = toy
+    with tf.GradientTape() as tape:
+        mixed = benchmark.mixed_sgns(tables, centers, contexts, samples, dtype)
+    exact = sgns(tables, centers, contexts, samples).numpy()
+    assert mixed.dtype == tf.float32
+    assert 0 < abs(mixed.numpy() - exact) < 0.02 * exact
+    assert {gradient.values.dtype for gradient in tape.gradient(mixed, tables)} == {tf.float32}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_adagrad_step_is_that_of_numpy(toy, name):
+    tables, centers, contexts, samples = toy
+    rest = () if name == "full_softmax" else (samples,)
+
+    def loss(*arguments):
+        return LOSSES[name](*arguments, *rest)
+
+    with tf.GradientTape() as tape:
+        value = loss(tables, centers, contexts)
+    gradients = [BATCH * tf.convert_to_tensor(g).numpy() for g in tape.gradient(value, tables)]
+    expected = [t.numpy() - 0.3 * s / np.sqrt(0.1 + s**2) for t, s in zip(tables, gradients, strict=True)]
+    step = benchmark.adagrad_step(loss, tables, 0.3)
+    assert step(centers, contexts).numpy() == pytest.approx(value.numpy(), rel=1e-6)
+    for table, after in zip(tables, expected, strict=True):
+        np.testing.assert_allclose(table, after, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_by_name_learns(toy, name):
+    tables, centers, contexts, _ = toy
+    step = benchmark.adagrad_step(benchmark.make_loss(name, COUNTS, 12), tables, 0.1)
+    before = full_softmax(tables, centers, contexts).numpy()
+    for _ in range(30):
+        step(centers, contexts)
+    assert full_softmax(tables, centers, contexts).numpy() < before - 1
+
+
+def test_plurals_by_hand():
+    words = ["file", "files", "array", "arrays", "UNK"]
+    shifted = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [0, 1, 1], [-1, -1, 0.5]])
+    assert benchmark.plural_accuracy(shifted, words) == 1
+    assert benchmark.plural_accuracy(shifted[[0, 4, 2, 1, 3]], words) == 0
+    assert benchmark.plural_accuracy(shifted, ["a", "b", "c", "d", "e"]) == 0
+
+
+def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
+    draw = random.Random(0)
+    words = [f"w{draw.choice('abcdefgh')}{draw.choice('abcdefghij')}" for _ in range(4000)]
+    (tmp_path / "tiny.txt").write_text(" ".join(words))
+    monkeypatch.setattr(benchmark, "SWEEPS", {"lr": (0.1, 1.0)})
+    tables = [table for table in benchmark.TABLES if table != "memory"]  # that one starts processes
+    arguments = f"""--corpus {tmp_path}/tiny.txt --vocabulary 80 --small-vocabulary 70 --seeds 1
+        --seconds 0.05 --pairs 2048 --same-pairs 2048 --sizes 100 --json {tmp_path}/out.json --tables"""
+    monkeypatch.setattr(sys, "argv", ["losses", *arguments.split(), *tables])
+    benchmark.main()
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert set(found) == {"settings", *tables}
+    assert {row["loss"] for row in found["cost"]} == set(LOSSES)
+    assert [row["value"] for row in found["sweeps"]] == [0.1, 1.0]
+    assert {row["limit"] for row in found["quality"]} == {"time", "pairs"}
+    assert all(np.isfinite(row["twins"]) for row in found["quality"] if row["corpus"] == "planted")
+    assert "Settings:" in capsys.readouterr().out
+
+
+def test_a_table_measured_anew_leaves_the_others(tmp_path, monkeypatch):
+    out = tmp_path / "out.json"
+    out.write_text(json.dumps({"settings": {}, "cost": ["old"], "machine": ["old"]}))
+    arguments = f"--corpus planted --vocabulary 600 --small-vocabulary 600 --tables machine --json {out}"
+    monkeypatch.setattr(sys, "argv", ["losses", *arguments.split()])
+    benchmark.main()
+    found = json.loads(out.read_text())
+    assert found["cost"] == ["old"] and found["machine"][0]["gflops"] > 0
+
+
+def test_a_corpus_that_is_not_there_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["losses", "--corpus", "/nowhere.txt"])
+    with pytest.raises(SystemExit, match="^There is no file /nowhere.txt"):
+        benchmark.main()
