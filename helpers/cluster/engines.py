@@ -1,37 +1,37 @@
 """Where engine processes come from and how they end: used by `helpers.cluster.ranks`."""
 
+import contextlib
 import logging
 import os
+import shutil
 import signal
-import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import ipyparallel as ipp
 import psutil
-from ipyparallel.util import _default_profile_dir
+from ipyparallel.error import RemoteError
+from IPython.paths import locate_profile
+from traitlets.config import Config
 
 from helpers.cluster import on_engine
+from helpers.cluster.processes import available
+from helpers.cluster.reaper import kill, start_reaper
 
 ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer
-MPI_ENV = {  # Open MPI as root, with more ranks than cores, and by shared memory: its TCP listens on every interface
-    "OMPI_MCA_btl": "self,vader",
+RANK_BYTES = 300e6  # what a rank holds when it has imported TensorFlow and done nothing
+MPI_ENV = {  # Open MPI 4 and 5: as root, more ranks than cores, and shared memory (its TCP listens on every interface)
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl": "^tcp,openib,ofi,uct,usnic",
 }
-REAPER = """
-import psutil, sys
-sys.stdin.read()
-for pid in map(int, sys.argv[1:]):
-    try:
-        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    except psutil.NoSuchProcess:
-        continue
-    for process in family:
-        process.kill()
-"""
+# where Open MPI keeps its shared memory and its session: engines that are killed do not remove it
+MPI_FOLDERS = ["OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory", "PRTE_MCA_prte_tmpdir_base"]
 
 
 class RankFailure(RuntimeError):
@@ -42,34 +42,36 @@ class Engines:
     """A client and its engines in rank order, with what is needed to stop those that we started.
 
     client: ipyparallel Client. found: one dict per engine (id, pid, host, log, mpi_rank, gloo, mpi).
+    controller: "gloo" or "mpi".
     threads: what each may use if all engines of the cluster, also those that are not taken, share the cores.
-    cluster: the ipyparallel Cluster if we started it, else None.
+    undo: ExitStack that disconnects, and ends what we started. cluster: the ipyparallel Cluster if we started it.
     """
 
-    def __init__(self, client, everyone, n, cluster=None, reaper=None):
-        self.client, self.found, self.cluster, self._reaper = client, everyone[:n], cluster, reaper
+    def __init__(self, client, everyone, n, controller, undo, cluster=None):
+        self.client, self.found, self.controller, self.cluster = client, everyone[:n], controller, cluster
+        self._undo = undo
         hosts = [engine["host"] for engine in everyone]
         self.threads = max(1, min(e["cores"] // hosts.count(e["host"]) for e in everyone))
+        self._processes = _processes(self.found) if cluster else {}
 
     def stop(self):
         """Stop what we started; only disconnect from what we did not."""
-        self.client.close(linger=0)
-        if self.cluster:
-            stop_cluster(self.cluster, [engine["pid"] for engine in self.found])
-            self._reaper.communicate()
-        self.cluster = None
+        try:
+            kill(self._processes.values())  # engines of mpiexec too, should it have ended before them
+        finally:
+            self._undo.close()
 
     def gone(self):
         """The ids of the engines that are no more: the controller says so, or (sooner) their process has ended."""
-        alive = set(self.client.ids)
-        ended = {e["id"] for e in self.found if self.cluster and not psutil.pid_exists(e["pid"])}
-        return {engine["id"] for engine in self.found} - alive | ended
+        missing = {engine["id"] for engine in self.found} - set(self.client.ids)
+        return missing | {i for i, process in self._processes.items() if not _runs(process)}
 
     def ending(self, engine):
         """How an engine's process ended, as ", killed by SIGKILL"; "" where its launcher does not know."""
         for launcher in _launchers(self.cluster) if self.cluster else []:
-            if launcher.pid == engine["pid"] and not _runs(launcher):
-                # ipyparallel's own thread waits for the process too: only one of two waiters is told the exit code
+            if launcher.pid == engine["pid"] and not _runs(launcher.process):
+                # ipyparallel's own thread waits for the process too, only one of two waiters is told the exit code,
+                # and the public join() is a coroutine, which cannot be awaited here
                 launcher._wait_thread.join(2)
                 code = launcher.process.wait(0)
                 return f", killed by {signal.Signals(-code).name}" if (code or 0) < 0 else f", exit code {code}"
@@ -78,56 +80,46 @@ class Engines:
 
 def attach(n, controller):
     """The first n engines of the running `ipcluster start`, or None (printing why) if they will not do."""
-    connection_file = Path(_default_profile_dir()) / "security" / "ipcontroller-client.json"
-    if not connection_file.exists():
-        return None
     try:
+        connection_file = Path(locate_profile(), "security", "ipcontroller-client.json")
         client = ipp.Client(str(connection_file), timeout=ANSWER_SECONDS)
     except (TimeoutError, OSError):
-        return None  # a file left behind by a cluster that is gone
-    why = f"the running ipcluster has {len(client.ids)} engine(s), {n} are needed"
-    if len(client.ids) >= n:
+        return None  # there is no file, or it was left behind by a cluster that is gone
+    with contextlib.ExitStack() as undo:
+        undo.callback(client.close, linger=0)
         try:
+            if len(client.ids) < n:
+                raise ValueError(f"the running ipcluster has {len(client.ids)} engine(s), {n} are needed")
             found = probe(client, ANSWER_SECONDS + len(client.ids) * 10)
-            choose_controller(controller, found)
-            return Engines(client, found, n)
+            chosen = choose_controller(controller, found)
+            return Engines(client, found, n, chosen, undo.pop_all())
         except TimeoutError:
             why = "the running ipcluster does not answer (busy, or stuck in a collective)"
+        except RemoteError as error:
+            why = f"the engines of the running ipcluster cannot be ranks ({str(error).splitlines()[-1].strip()})"
         except ValueError as error:
             why = str(error)
-    client.close(linger=0)
     print(f"{why}: starting engines of our own")
     return None
 
 
 def start(n, controller, env, timeout):
-    """A new cluster of n engines, under a cluster id of its own. Raises RankFailure if it is not up in time."""
-    if controller == "mpi":
-        env = {**MPI_ENV, **env}
-    cluster = ipp.Cluster(
-        n=n,
-        engines="mpi" if controller == "mpi" else "local",
-        cluster_id=f"ranks-{os.getpid()}-{time.monotonic_ns()}",
-        delay=0,
-        log_level=logging.CRITICAL,
-    )
+    """A new cluster of n engines, under a cluster id of its own.
+
+    Raises ValueError if there is no memory for them, RankFailure if they are not up in time.
+    """
+    if n * RANK_BYTES > available():
+        need, free = n * RANK_BYTES / 1e9, available() / 1e9
+        raise ValueError(f"n={n}: {n} ranks need at least {need:.1f} GB of memory, and {free:.1f} GB are free")
+    cluster = _cluster(n, controller)
+    env = {**MPI_ENV, **env} if controller == "mpi" else env
     try:
-        cluster.start_controller_sync()
-        cluster.start_engines_sync(environment=env)
-        reaper = _reap_with_kernel(cluster)
-        client = cluster.connect_client_sync(timeout=timeout)
-        _wait_for_engines(cluster, client, timeout)
-        group = Engines(client, probe(client, timeout), n, cluster, reaper)
-    except BaseException as error:
+        with contextlib.ExitStack() as undo:
+            group = _start(cluster, controller, env, timeout, undo)
+    except TimeoutError as error:
         log = cluster.engine_set.get_output() if cluster.engine_set else ""
-        stop_cluster(cluster, [])
-        if isinstance(error, TimeoutError):
-            raise RankFailure(f"{n} engines did not start: {error}. What they said:\n{log[-2000:]}") from None
-        raise
-    if controller is None and not group.found[0]["gloo"]:
-        group.stop()
-        return start(n, "mpi", env, timeout)
-    return group
+        raise RankFailure(f"{n} engines did not start: {error}. What they said:\n{log[-2000:]}") from None
+    return group or start(n, "mpi", env, timeout)
 
 
 def probe(client, timeout):
@@ -157,17 +149,52 @@ def tail(log, lines=10):
     return "\n".join(Path(log).read_text(errors="replace").splitlines()[-lines:])
 
 
-def stop_cluster(cluster, pids):
+def _cluster(n, controller):
+    """An ipyparallel Cluster that is not started yet. Raises ValueError if it wants an mpiexec and there is none."""
+    ours = os.path.dirname(sys.executable)  # the mpiexec of the wheel, also where .venv/bin is not on the PATH
+    mpiexec = shutil.which("mpiexec", path=ours) or shutil.which("mpiexec")
+    if controller == "mpi" and not mpiexec:
+        raise ValueError('controller="mpi": there is no mpiexec on the PATH')
+    config = Config()
+    config.MPILauncher.mpi_cmd = [str(mpiexec)]
+    return ipp.Cluster(
+        n=n,
+        engines="mpi" if controller == "mpi" else "local",
+        cluster_id=f"ranks-{os.getpid()}-{time.monotonic_ns()}",
+        delay=0,
+        log_level=logging.CRITICAL,
+        config=config,
+    )
+
+
+def _start(cluster, controller, env, timeout, undo):
+    """Start it and connect; returns Engines, or None if they have no Gloo and were not started for MPI.
+
+    undo: an ExitStack that is given what ends each thing that was started; Engines take it over.
+    """
+    folder = tempfile.mkdtemp(prefix="ranks-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    reaper = start_reaper(folder)
+    undo.callback(reaper.communicate)
+    env = {**{name: folder for name in MPI_FOLDERS}, **env}
+    undo.callback(_stop_cluster, cluster)
+    cluster.start_controller_sync()
+    cluster.start_engines_sync(environment=env)
+    for launcher in [cluster.controller, *_launchers(cluster)]:
+        print(launcher.pid, file=reaper.stdin, flush=True)
+    client = cluster.connect_client_sync(timeout=timeout)
+    undo.callback(client.close, linger=0)
+    _wait_for_engines(cluster, client, timeout)
+    found = probe(client, timeout)
+    if controller is None and not found[0]["gloo"]:
+        return None
+    chosen = choose_controller(controller, found)
+    return Engines(client, found, cluster.n, chosen, undo.pop_all(), cluster)
+
+
+def _stop_cluster(cluster):
     """Kill the engines at once (they hold nothing to save, and may be stuck in a collective), then the controller."""
-    family = []
-    for pid in {*pids, *_pids(cluster)[1:]}:
-        if psutil.pid_exists(pid):
-            process = psutil.Process(pid)
-            family += [process, *process.children(recursive=True)]
-    for process in family:
-        if process.is_running():
-            process.kill()
-    psutil.wait_procs(family, timeout=10)
+    killed = kill(launcher.process for launcher in _launchers(cluster) if launcher.process)
+    psutil.wait_procs(killed, timeout=10)
     cluster.stop_cluster_sync()
     Path(cluster.profile_dir, "log", f"engines{cluster.cluster_id}.json").unlink(missing_ok=True)
 
@@ -177,27 +204,28 @@ def _wait_for_engines(cluster, client, timeout):
     while len(client.ids) < cluster.n:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{len(client.ids)} of {cluster.n} were there after {timeout} s")
-        if not all(_runs(launcher) for launcher in _launchers(cluster)):
+        if not all(_runs(launcher.process) for launcher in _launchers(cluster)):
             raise TimeoutError("a process ended at once")
         time.sleep(0.05)
 
 
 def _launchers(cluster):
-    """What launched each engine, or all of them (mpiexec)."""
-    engine_set = cluster.engine_set
-    return list(engine_set.launchers.values()) if hasattr(engine_set, "launchers") else [engine_set]
+    """What launched each engine, or all of them (mpiexec); nothing before the start."""
+    started = [cluster.engine_set] if cluster.engine_set else []
+    return list(getattr(cluster.engine_set, "launchers", {}).values()) or started
 
 
-def _runs(launcher):
-    return launcher.process.is_running() and launcher.process.status() != psutil.STATUS_ZOMBIE
+def _processes(found):
+    """The psutil.Process of each engine by its id: it stays that process when its pid is given to another one."""
+    processes = {}
+    for engine in found:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            processes[engine["id"]] = psutil.Process(engine["pid"])
+    return processes
 
 
-def _pids(cluster):
-    """The process ids of the controller and of the engines (or of their mpiexec)."""
-    return [launcher.pid for launcher in [cluster.controller, *_launchers(cluster)] if launcher]
-
-
-def _reap_with_kernel(cluster):
-    """A child that kills controller and engines when this process ends without closing them (its stdin closes)."""
-    pids = [str(pid) for pid in _pids(cluster)]
-    return subprocess.Popen([sys.executable, "-c", REAPER, *pids], stdin=subprocess.PIPE, start_new_session=True)
+def _runs(process):
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

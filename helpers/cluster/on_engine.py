@@ -4,7 +4,7 @@ import os
 import socket
 import sys
 
-import cloudpickle
+import joblib
 import psutil
 
 
@@ -16,7 +16,7 @@ def describe():
     rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK"))
     return {
         "pid": os.getpid(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": joblib.cpu_count(),  # heeds affinity and a container's quota, and runs on a Mac
         "host": socket.gethostname(),
         "log": _log_file(),
         "mpi_rank": None if rank is None else int(rank),
@@ -44,12 +44,6 @@ def initialise(env, size, threads):
             f"in a process: call connect({hvd.size()}) or restart the ipcluster"
         )
     return hvd.rank(), hvd.size()
-
-
-def call(payload):
-    """Run a pickled (fn, args, kwargs)."""
-    fn, args, kwargs = cloudpickle.loads(payload)
-    return fn(*args, **kwargs)
 
 
 def shutdown():
@@ -87,7 +81,7 @@ def _interface_to(address):
 def _native_output_to_log():
     """Let what C++ code prints (Horovod's warnings, TensorFlow's log) go to the engine's log, not to the cells."""
     for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
-        original = getattr(stream, "_original_stdstream_copy", None)
+        original = getattr(stream, "_original_stdstream_copy", None)  # ipykernel gives no other way back
         if original is not None:
             os.dup2(original, descriptor)
 

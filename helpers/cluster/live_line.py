@@ -1,0 +1,38 @@
+"""What a rank reports while it trains, and the line that shows it in the kernel."""
+
+import time
+
+from ipyparallel.datapub import publish_data
+from IPython import get_ipython
+from IPython.display import display
+from tqdm.std import tqdm
+
+
+def report(step, steps, loss, pairs_per_s):
+    """Called on a rank, in a `%%px` cell or inside `ranks.run(fn, progress=True)`: what the live line shows."""
+    publish_data({"step": step, "steps": steps, "loss": float(loss), "pairs_per_s": float(pairs_per_s)})
+
+
+class LiveLine:
+    """One line with what rank 0 last reported, in a notebook or a terminal; nothing before its first report."""
+
+    def __init__(self, wanted):
+        self._wanted, self._shown, self._display, self._started = wanted, None, None, time.monotonic()
+
+    def show(self, report):
+        if not self._wanted or not report or report == self._shown:
+            return
+        self._shown = dict(report)
+        said = f"rank 0: loss {report['loss']:.3f}, {report['pairs_per_s']:,.0f} pairs/s"
+        elapsed = time.monotonic() - self._started
+        line = tqdm.format_meter(report["step"], report["steps"], elapsed, ncols=80, unit="step", postfix=said)
+        if get_ipython() is None:
+            print(f"\r{line}", end="", flush=True)
+        elif self._display is None:
+            self._display = display({"text/plain": line}, raw=True, display_id=True)
+        else:
+            self._display.update({"text/plain": line}, raw=True)
+
+    def close(self):
+        if self._shown and get_ipython() is None:
+            print()

@@ -1,0 +1,47 @@
+"""Horovod's rendezvous on one address: where the ranks of Gloo find each other."""
+
+import ipaddress
+import socket
+
+
+class Rendezvous:
+    """A fresh rendezvous server for these engines; `envs` brings each engine to it, in rank order.
+
+    (Horovod's own RendezvousServer.start would listen on every interface.)
+    """
+
+    def __init__(self, found, address):
+        from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+        from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
+        from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
+        from horovod.runner.util.threads import in_thread
+
+        hosts = [engine["host"] for engine in found]
+        slots = ",".join(f"{host}:{hosts.count(host)}" for host in dict.fromkeys(hosts))
+        plan = get_host_assignments(parse_hosts(slots), len(found))
+        self._server = RendezvousHTTPServer((address, 0), RendezvousHandler, verbose=0)
+        try:
+            self._server.init(plan)
+            shared = create_run_env_vars(address, [""], self._server.server_address[1])
+            self.envs = [{k: str(v) for k, v in {**shared, **create_slot_env_vars(slot)}.items()} for slot in plan]
+            self._thread = in_thread(self._server.serve_forever)
+        except BaseException:
+            self._server.server_close()
+            raise
+
+    def stop(self):
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def check_address(address):
+    """Raises ValueError if `address` is not one IP address of this machine, on which a server can listen."""
+    try:
+        if ipaddress.ip_address(address).is_unspecified:
+            raise ValueError("it means every interface, and the rendezvous has no password")
+        with socket.socket() as probe:
+            probe.bind((address, 0))
+    except (OSError, TypeError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"address={address!r}: give one IPv4 address of this machine ({why})") from None
