@@ -3,6 +3,8 @@
 import json
 import random
 import sys
+from multiprocessing.pool import ThreadPool
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -77,14 +79,16 @@ def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
     words = [f"w{draw.choice('abcdefgh')}{draw.choice('abcdefghij')}" for _ in range(4000)]
     (tmp_path / "tiny.txt").write_text(" ".join(words))
     monkeypatch.setattr(benchmark, "SWEEPS", {"lr": (0.1, 1.0)})
-    tables = [table for table in benchmark.TABLES if table != "memory"]  # that one starts processes
+    threads = SimpleNamespace(Pool=lambda size, maxtasksperchild: ThreadPool(size))  # processes would take seconds
+    monkeypatch.setattr(benchmark.multiprocessing, "get_context", lambda kind: threads)
     arguments = f"""--corpus {tmp_path}/tiny.txt --vocabulary 80 --small-vocabulary 70 --seeds 1
-        --seconds 0.05 --pairs 2048 --same-pairs 2048 --sizes 100 --json {tmp_path}/out.json --tables"""
-    monkeypatch.setattr(sys, "argv", ["losses", *arguments.split(), *tables])
+        --seconds 0.05 --pairs 2048 --same-pairs 2048 --sizes 100 --json {tmp_path}/out.json"""
+    monkeypatch.setattr(sys, "argv", ["losses", *arguments.split()])
     benchmark.main()
     found = json.loads((tmp_path / "out.json").read_text())
-    assert set(found) == {"settings", *tables}
+    assert set(found) == {"settings", *benchmark.TABLES}
     assert {row["loss"] for row in found["cost"]} == set(LOSSES)
+    assert {row["loss"] for row in found["memory"]} == set(benchmark.MEMORY_LOSSES)
     assert [row["value"] for row in found["sweeps"]] == [0.1, 1.0]
     assert {row["limit"] for row in found["quality"]} == {"time", "pairs"}
     assert all(np.isfinite(row["twins"]) for row in found["quality"] if row["corpus"] == "planted")
