@@ -15,7 +15,8 @@ import tensorflow as tf
 from jupyter_client.manager import start_new_kernel
 
 from helpers.cluster import parameter_servers, server_processes, sharded
-from helpers.cluster.parameter_servers import ServerFailure, attach_servers, start_servers
+from helpers.cluster.parameter_servers import attach_servers, start_servers
+from helpers.cluster.server_processes import ServerFailure
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
 from helpers.word2vec.dataset import pair_dataset
@@ -35,6 +36,12 @@ def cluster():
     with start_servers(2, 2) as cluster:
         yield cluster
     assert gone(cluster.pids.values())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_launcher_left():
+    yield
+    server_processes.launcher().stop()
 
 
 # ---- Tables and steps
@@ -66,24 +73,24 @@ def test_a_sparse_step_changes_its_rows_as_numpy_does(cluster):
         with tf.GradientTape(persistent=True) as tape:
             losses = [tf.reduce_sum(weights * sharded.lookup(table, ids) ** 2) for table in tables]
             losses[0] += tf.reduce_sum(sharded.lookup(tables[0], ids[:1]))
-        (slopes,) = sharded.gradients(tape, losses[0], tables[:1])
-        sharded.adagrad(tables[0], squares, slopes, 0.1)
-        rows = [tf.shape(slope.indices)[0] for slope in slopes]
-        (slopes,) = sharded.gradients(tape, losses[1], tables[1:])
-        sharded.sgd(tables[1], slopes, 0.1)
+        (gradients,) = sharded.gradients(tape, losses[0], tables[:1])
+        sharded.adagrad(tables[0], squares, gradients, 0.1)
+        rows = [tf.shape(gradient.indices)[0] for gradient in gradients]
+        (gradients,) = sharded.gradients(tape, losses[1], tables[1:])
+        sharded.sgd(tables[1], gradients, 0.1)
         return rows
 
     rows = cluster.coordinator.schedule(step)
     cluster.coordinator.join()
     assert rows.fetch() == [2, 2]
 
-    slope = np.zeros_like(before)
-    np.add.at(slope, ids, 2 * weights * before[ids])
-    np.testing.assert_allclose(tables[1].numpy(), before - 0.1 * slope, atol=1e-6)
-    slope[ids[0]] += 1
-    total = np.float32(0.1) + slope**2
+    gradient = np.zeros_like(before)
+    np.add.at(gradient, ids, 2 * weights * before[ids])
+    np.testing.assert_allclose(tables[1].numpy(), before - 0.1 * gradient, atol=1e-6)
+    gradient[ids[0]] += 1
+    total = np.float32(0.1) + gradient**2
     np.testing.assert_allclose(squares.numpy(), total, atol=1e-5)
-    np.testing.assert_allclose(tables[0].numpy(), before - 0.1 * slope / (np.sqrt(total) + 1e-7), atol=1e-6)
+    np.testing.assert_allclose(tables[0].numpy(), before - 0.1 * gradient / (np.sqrt(total) + 1e-7), atol=1e-6)
     untouched = np.setdiff1d(np.arange(ROWS), ids)
     for table in tables:
         np.testing.assert_array_equal(table.numpy()[untouched], before[untouched])
@@ -115,8 +122,8 @@ class Model:
             sampled = tf.matmul(rows, others[-16:], transpose_b=True)
             loss = tf.reduce_mean(tf.nn.softplus(-true)) + 5 * tf.reduce_mean(tf.nn.softplus(sampled))
             total = loss * tf.cast(tf.size(centers), tf.float32)
-        for table, squares, slopes in zip(tables, self.squares, sharded.gradients(tape, total, tables), strict=True):
-            sharded.adagrad(table, squares, slopes, 0.1)
+        for table, squares, gradients in zip(tables, self.squares, sharded.gradients(tape, total, tables), strict=True):
+            sharded.adagrad(table, squares, gradients, 0.1)
         self.done.assign_add(1)
         return loss
 
@@ -143,7 +150,6 @@ def test_training_ends_though_the_workers_are_killed_and_come_back(cluster, ids)
     cluster.kill("worker", 1)
     assert not psutil.pid_exists(before)
     losses += [cluster.coordinator.schedule(steps, (batches,)) for _ in range(10)]
-    time.sleep(0.5)
     cluster.restart("worker", 0)
     cluster.restart("worker", 1)
     assert cluster.pids["worker", 0] != before
@@ -205,7 +211,7 @@ def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, 
             np.testing.assert_array_equal(restored.numpy(), values)
             with pytest.raises(ValueError, match="no server 'ps' 3 started here"):
                 second.kill("ps", 3)
-        monkeypatch.setattr(parameter_servers, "PORT_TRIES", 1)
+        monkeypatch.setattr(server_processes, "PORT_TRIES", 1)
         asked.clear()
         with pytest.raises(ServerFailure, match="ps 0 died while it started(.|\n)*Could not start gRPC server"):
             start_servers(1, 1)
@@ -216,7 +222,8 @@ def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, 
 
 
 def test_attached_servers_are_used_again_and_never_stopped(capsys):
-    spec = server_processes.local_spec(1, 1)
+    ports = iter(server_processes.free_ports(3))
+    spec = {role: [f"127.0.0.1:{next(ports)}"] for role in ("chief", "worker", "ps")}
     processes = []
     for role in server_processes.ROLES:
         config = {"cluster": spec, "task": {"type": role, "index": 0}}
@@ -236,7 +243,7 @@ def test_attached_servers_are_used_again_and_never_stopped(capsys):
         processes[0].kill()
         processes[0].wait()
         cluster.close()
-        assert "worker 0 did not answer: restart the kernel" in capsys.readouterr().out
+        assert f"from worker 0 at {spec['worker'][0]}: restart the kernel" in capsys.readouterr().out
     finally:
         for process in processes:
             process.kill()
@@ -257,13 +264,16 @@ def test_wrong_arguments_are_one_sentence(monkeypatch):
     table = tf.Variable([[1.0]])
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(sharded.lookup(table, [0]))
-    with pytest.raises(ValueError, match="the loss has no gradient for some table"):
+    with pytest.raises(ValueError, match="a table without gradient"):
         sharded.gradients(tape, 2 * loss, [table])
     with pytest.raises(ValueError, match="workers=2, ps=0: at least 1 of each is needed"):
         start_servers(2, 0)
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(ValueError, match="TF_CONFIG names no chief and no worker and no ps"):
         attach_servers()
+    for text, message in (("{not json", "TF_CONFIG is not JSON, Expecting property name"), ("[1]", "must be a dict")):
+        with pytest.raises(ValueError, match=message):
+            attach_servers(text)
     with pytest.raises(SystemExit, match="usage"):
         parameter_servers.main(["chief"])
     monkeypatch.setenv("TF_CONFIG", '{"task": {"type": "ps", "index": 0}}')
@@ -271,10 +281,58 @@ def test_wrong_arguments_are_one_sentence(monkeypatch):
         parameter_servers.main(["worker"])
 
 
-def test_a_python_that_cannot_run_is_reported(monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(ServerFailure, match="the process that starts the servers ended"):
+@pytest.fixture
+def another_python(monkeypatch):
+    """A function that lets the launcher be started with another program as its Python."""
+
+    def use(program):
+        server_processes.launcher.cache_clear()
+        monkeypatch.setattr(sys, "executable", str(program))
+
+    server_processes.launcher().stop()
+    yield use
+
+
+def test_a_python_that_cannot_run_is_reported(another_python):
+    another_python("/bin/false")
+    with pytest.raises(ServerFailure, match="the process that starts the servers (.*) ended"):
         start_servers(1, 1)
+
+
+def test_whoever_has_the_id_of_a_dead_server_lives_on(another_python, tmp_path):
+    """The launcher names a process that is not its child: its server is dead, and the id has gone to somebody else."""
+    bystander = subprocess.Popen(["sleep", "60"])
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\nwhile read line; do echo {bystander.pid}; done\n")
+    program.chmod(0o755)
+    another_python(program)
+    try:
+        with pytest.raises(ServerFailure, match="worker 0 died while it started"):
+            start_servers(1, 1, timeout=2)
+        later = psutil.Process(bystander.pid)
+        later._ident = (bystander.pid, later.create_time() - 100)  # an object made when the id was the server's
+        servers = object.__new__(server_processes.Servers)
+        servers.processes = {("worker", 0): later}
+        servers.kill(("worker", 0))
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_a_system_without_affinity_starts_servers_too(monkeypatch):
+    """A Mac has no os.sched_getaffinity."""
+    seen = []
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(tf.distribute, "Server", lambda *arguments: seen.append(arguments) or tf.constant(0))
+    with pytest.raises(AttributeError, match="target"):  # of what stands for the server
+        server_processes.serve(
+            {"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": {"type": "ps", "index": 0}}, until=None
+        )
+    assert seen[0][-1].intra_op_parallelism_threads >= 1
+    monkeypatch.setattr(parameter_servers, "Servers", lambda *numbers: pytest.skip(str(numbers)))
+    with pytest.raises(pytest.skip.Exception, match="1, 2, 60"):
+        start_servers(1, 2)
 
 
 # ---- A notebook kernel: interrupted, started again, killed
@@ -292,8 +350,11 @@ with cluster:
 class Kernel:
     """A notebook kernel, as a reader has it. `errors` collects what reached its stderr."""
 
+    def __init__(self, temporary):
+        self.environment = {**os.environ, "TMPDIR": str(temporary)}
+
     def __enter__(self):
-        self.manager, self.client = start_new_kernel(kernel_name="python3")
+        self.manager, self.client = start_new_kernel(kernel_name="python3", env=self.environment)
         self.errors = ""
         return self
 
@@ -319,18 +380,27 @@ class Kernel:
                 return shown
 
 
-def test_a_kernel_interrupted_started_again_and_killed():
-    with Kernel() as kernel:
+LINK = """
+import os, tempfile
+os.symlink("victim", f"{tempfile.gettempdir()}/coordinator-{os.getpid()}.log")
+"""
+
+
+def test_a_kernel_interrupted_started_again_and_killed(tmp_path):
+    with Kernel(tmp_path) as kernel:
+        kernel.run(LINK)  # into the place where the messages once went
         assert "1 workers and 1 parameter servers ready" in kernel.run(START)
         first = [int(pid) for pid in kernel.run("print(*cluster.pids.values())").split()]
         assert "KeyboardInterrupt" in kernel.run(STUCK, interrupt_at="waiting")
         assert gone(first)
         assert "1 workers and 1 parameter servers ready" in kernel.run(START)
-        shown = kernel.run("print(*cluster.pids.values(), cluster._nursery._process.pid)")
-        second = [int(pid) for pid in shown.split()]
+        second = [int(pid) for pid in kernel.run("print(*cluster.pids.values())").split()]
+        second.append(psutil.Process(second[0]).ppid())
         assert len(second) == 3 and all(psutil.pid_exists(pid) for pid in second)
         assert kernel.errors == ""
-        logs = kernel.run("print(cluster._nursery.directory)").strip()
+        assert len(list(tmp_path.glob("servers-*"))) == 1
         os.kill(kernel.manager.provisioner.pid, signal.SIGKILL)
         assert gone(second), "servers outlived their killed kernel"
-        assert not os.path.exists(logs)
+        assert not list(tmp_path.glob("servers-*"))
+        assert not list(tmp_path.glob("victim")), "the log followed a link"
+        assert [path.name for path in tmp_path.glob("coordinator*") if not path.is_symlink()] == []

@@ -16,33 +16,20 @@ import gc
 import json
 import logging
 import os
+import signal
 import sys
 import tempfile
-from pathlib import Path
 
+import joblib
 import tensorflow as tf
 
-from helpers.cluster.server_processes import (
-    LOOPBACK,
-    ROLES,
-    Nursery,
-    PortTaken,
-    ServerFailure,
-    answers,
-    free_ports,
-    launch,
-    local_spec,
-    serve_forever,
-    tasks,
-    wait,
-)
+from helpers.cluster.server_processes import LOOPBACK, ROLES, ServerFailure, Servers, free_ports, serve, tasks, wait
 
-PORT_TRIES = 5
 MIN_SHARD_BYTES = 256 << 10  # smaller variables stay whole, on one server
 STOP_SECONDS = 10
-MESSAGES = Path(tempfile.gettempdir(), f"coordinator-{os.getpid()}.log")
 
 _open = None  # the PSCluster of this process: one at a time
+_messages = None  # the file that TensorFlow's messages go to
 
 
 def start_servers(workers=2, ps=2, *, timeout=60):
@@ -55,23 +42,15 @@ def start_servers(workers=2, ps=2, *, timeout=60):
     if min(workers, ps) < 1:
         raise ValueError(f"workers={workers}, ps={ps}: at least 1 of each is needed")
     _close_open()
-    cores = len(os.sched_getaffinity(0))
+    cores = joblib.cpu_count()  # heeds affinity and the quota of a container, also on a Mac
     if workers + ps > cores:
         print(f"{workers + ps} servers share {cores} cores: expect correct results, not speed")
-    nursery = Nursery()
+    _divert_messages()
+    servers = Servers(workers, ps, timeout)
     try:
-        for attempt in range(PORT_TRIES):
-            spec = local_spec(workers, ps)
-            try:
-                launch(nursery, spec, timeout)
-                break
-            except PortTaken:
-                nursery.kill_all()
-                if attempt == PORT_TRIES - 1:
-                    raise
-        return PSCluster(spec, nursery)
+        return PSCluster(servers.spec, servers)
     except BaseException:
-        nursery.stop()
+        servers.kill_all()
         raise
 
 
@@ -82,15 +61,26 @@ def attach_servers(tf_config=None, *, timeout=60):
     environment's TF_CONFIG. The chief's address must be one at which the servers can reach this process.
     Raises ValueError for a TF_CONFIG that lacks a role, ServerFailure when a server does not answer in time.
     """
-    tf_config = os.environ.get("TF_CONFIG", "{}") if tf_config is None else tf_config
-    config = json.loads(tf_config) if isinstance(tf_config, str) else tf_config
-    spec = config.get("cluster", {})
+    spec = _parsed(tf_config).get("cluster", {})
     missing = [role for role in ("chief", *ROLES) if not spec.get(role)]
     if missing:
         raise ValueError(f"TF_CONFIG names no {' and no '.join(missing)}: its cluster needs chief, worker and ps")
     _close_open()
+    _divert_messages()
     wait(tasks(spec), timeout)
     return PSCluster(spec)
+
+
+def _parsed(tf_config=None):
+    """A TF_CONFIG, dict or JSON text or None for that of the environment, as dict."""
+    config = os.environ.get("TF_CONFIG", "{}") if tf_config is None else tf_config
+    try:
+        config = json.loads(config) if isinstance(config, str) else config
+    except json.JSONDecodeError as error:
+        raise ValueError(f"TF_CONFIG is not JSON, {error}: {config[:80]!r}") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"TF_CONFIG must be a dict, or one as JSON text, not {config!r}")
+    return config
 
 
 class PSCluster:
@@ -103,21 +93,23 @@ class PSCluster:
     id of each server, and logs: dict, (role, index) -> path, both empty when attached.
     """
 
-    def __init__(self, spec, nursery=None):
+    def __init__(self, spec, servers=None):
         global _open
-        self.spec, self._nursery = spec, nursery
-        self.pids = nursery.pids if nursery else {}
-        self.logs = nursery.logs if nursery else {}
-        _divert_messages()
+        self.spec, self._servers = spec, servers
+        self.logs = servers.logs if servers else {}
         self._connect()
         _open = self
-        where = "processes started here" if nursery else "processes that run elsewhere"
+        where = "processes started here" if servers else "processes that run elsewhere"
         print(f"{len(spec['worker'])} workers and {len(spec['ps'])} parameter servers ready: {where}")
+
+    @property
+    def pids(self):
+        return {task: process.pid for task, process in self._servers.processes.items()} if self._servers else {}
 
     def kill(self, role, index):
         """Kill a server at once, with SIGKILL. ValueError for a server that does not run here."""
         self._check(role, index)
-        self._nursery.kill(role, index)
+        self._servers.kill((role, index))
 
     def restart(self, role, index, *, timeout=60):
         """Start a killed server again, on its old port.
@@ -128,9 +120,8 @@ class PSCluster:
         Raises ValueError for a server that does not run here, ServerFailure when it is not up in time.
         """
         self._check(role, index)
-        self._nursery.kill(role, index)
-        self._nursery.fork(self.spec, role, index, timeout)
-        wait({(role, index): self.spec[role][index]}, timeout, self._nursery)
+        self._servers.kill((role, index))
+        self._servers.start([(role, index)], timeout)
         if role == "ps":
             self._disconnect()
             self.spec["chief"] = [f"{LOOPBACK}:{free_ports(1)[0]}"]
@@ -146,8 +137,8 @@ class PSCluster:
             if self.coordinator is not None:
                 self._disconnect()
         finally:
-            if self._nursery:
-                self._nursery.stop()
+            if self._servers:
+                self._servers.kill_all()
 
     def __enter__(self):
         return self
@@ -173,19 +164,17 @@ class PSCluster:
 
     def _disconnect(self):
         """Stop the coordinator's threads. One that waits for a dead server holds TensorFlow until that is back."""
-        cluster = self.coordinator._cluster
+        coordinator = self.coordinator
         self.strategy = self.coordinator = None
-        if self._nursery:
-            for role, index in self._nursery.dead():
-                self._nursery.fork(self.spec, role, index, STOP_SECONDS)
-        elif silent := [task for task, address in tasks(self.spec).items() if not answers(address)]:
-            names = ", ".join(f"{role} {index}" for role, index in silent)
-            print(f"{names} did not answer: restart the kernel before you connect to servers again")
-            return
-        cluster.stop()
-        cluster.failure_handler._preemption_handler_thread.join(STOP_SECONDS)
-        for worker in cluster.workers:
-            worker.executor.clear_error()  # else Python says it again when the executor is collected
+        try:
+            if self._servers:
+                self._servers.start(self._servers.dead(), STOP_SECONDS)
+            else:
+                wait(tasks(self.spec), 1)
+        except ServerFailure as error:
+            print(f"{error}: restart the kernel before you connect to servers again")
+        else:
+            _stop_threads(coordinator)
 
     def _check(self, role, index):
         if (role, index) not in self.pids:
@@ -194,17 +183,34 @@ class PSCluster:
 
 
 def _divert_messages():
-    """Send what TensorFlow says of servers that come and go to a log file of this process, not to the notebook."""
-    if MESSAGES.exists():
-        return
-    MESSAGES.touch()
-    atexit.register(MESSAGES.unlink, missing_ok=True)
-    logger = tf.get_logger()
-    logger.handlers, logger.propagate = [logging.FileHandler(MESSAGES)], False
-    if hasattr(sys.stderr, "_original_stdstream_copy"):  # a notebook kernel: file descriptor 2 carries only C++'s words
-        output = os.open(MESSAGES, os.O_WRONLY | os.O_APPEND)
-        os.dup2(output, 2)
-        os.close(output)
+    """Send what TensorFlow says of servers that come and go to a file, not to the notebook.
+
+    The file has no name: nobody can have put a link in its place, and nothing is left of it when the process ends.
+    """
+    global _messages
+    if _messages is None:
+        _messages = tempfile.TemporaryFile("a+")  # noqa: SIM115 (open as long as this process)
+        logger = tf.get_logger()
+        logger.handlers, logger.propagate = [logging.StreamHandler(_messages)], False
+        if _in_a_notebook():
+            os.dup2(_messages.fileno(), 2)  # there it carries only what C++ code says
+
+
+# ---- What libraries have no public name for
+
+
+def _in_a_notebook():
+    """Whether ipykernel shows file descriptor 2 in the notebook. It says so only by where it keeps the original."""
+    return hasattr(sys.stderr, "_original_stdstream_copy")
+
+
+def _stop_threads(coordinator):
+    """End the threads of a ClusterCoordinator, so that a second one can follow: TensorFlow expects one per process."""
+    cluster = coordinator._cluster
+    cluster.stop()
+    cluster.failure_handler._preemption_handler_thread.join(STOP_SECONDS)
+    for worker in cluster.workers:
+        worker.executor.clear_error()  # else Python says it again when the executor is collected
 
 
 def _close_open():
@@ -218,10 +224,10 @@ atexit.register(_close_open)
 def main(arguments):
     if len(arguments) != 1 or arguments[0] not in ROLES:
         sys.exit("usage: TF_CONFIG=... python -m helpers.cluster.parameter_servers worker|ps")
-    config = json.loads(os.environ.get("TF_CONFIG", "{}"))
+    config = _parsed()
     if config.get("task", {}).get("type") != arguments[0]:
         sys.exit(f"TF_CONFIG must name the task of this process, {arguments[0]}: its task is {config.get('task')}")
-    return serve_forever(config)
+    return serve(config, until=signal.pause)
 
 
 if __name__ == "__main__":

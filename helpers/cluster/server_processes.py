@@ -1,5 +1,8 @@
-"""Where the processes of TensorFlow servers come from and how they end: used by `helpers.cluster.parameter_servers`."""
+"""Where the processes of TensorFlow's servers come from and how they end; see `helpers.cluster.parameter_servers`."""
 
+import atexit
+import contextlib
+import functools
 import json
 import os
 import select
@@ -13,6 +16,8 @@ import time
 import traceback
 from pathlib import Path
 
+import grpc
+import joblib
 import psutil
 from tqdm.std import tqdm
 
@@ -22,8 +27,11 @@ import tensorflow as tf
 
 LOOPBACK = "127.0.0.1"
 ROLES = ("worker", "ps")
-HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-HTTP2_SETTINGS = 4
+PORT_TRIES = 5
+PROBE = [  # of grpc: look every tenth of a second, and not through a proxy
+    *((f"grpc.{when}_reconnect_backoff_ms", 100) for when in ("initial", "min", "max")),
+    ("grpc.enable_http_proxy", 0),
+]
 
 
 class ServerFailure(RuntimeError):
@@ -34,18 +42,19 @@ class PortTaken(ServerFailure):
     """The port that we chose was taken by someone else before the server had it."""
 
 
-class Nursery:
-    """A child process that has imported TensorFlow once and forks the servers: each is there in a fraction of a second.
+class Launcher:
+    """A child process that has imported TensorFlow once and forks servers, each in a fraction of a second.
 
-    It kills them, removes their logs and ends when its stdin closes, so also when this process is killed.
+    It stays for the clusters to come, and ends with its servers and their logs when this process does, also by SIGKILL.
+    Not multiprocessing's forkserver, which starts no faster, but runs the caller's script again in each server, lets
+    a notebook's interrupt reach them, and prints what TensorFlow says when it is imported.
     """
 
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix="servers-")
-        self.pids, self.logs = {}, {}
         self._log = Path(self.directory, "start.log")
         with open(self._log, "w") as log:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-m", "helpers.cluster.server_processes", self.directory],
                 cwd=Path(__file__).parents[2],
                 env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "OPENBLAS_NUM_THREADS": "1"},
@@ -54,146 +63,158 @@ class Nursery:
                 stderr=log,
                 start_new_session=True,
             )
+        atexit.register(self.stop)
 
-    def fork(self, spec, role, index, timeout):
-        """Start one server."""
-        log = self.logs[role, index] = Path(self.directory, f"{role}{index}.log")
-        config = {"cluster": spec, "task": {"type": role, "index": index}}
+    def fork(self, config, log, timeout):
+        """Start the server of a TF_CONFIG, a dict: its psutil.Process. psutil.NoSuchProcess if it is no more."""
         try:
-            self._process.stdin.write(json.dumps([config, str(log)]).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._failure("ended") from None
-        if not select.select([self._process.stdout], [], [], timeout)[0]:
-            raise self._failure(f"did not import TensorFlow within {timeout} s")
-        answer = self._process.stdout.readline()
-        if not answer:
-            raise self._failure("ended")
-        self.pids[role, index] = int(answer)
-
-    def dead(self):
-        """The (role, index) of the servers that are no more."""
-        return [task for task, pid in self.pids.items() if not psutil.pid_exists(pid)]
-
-    def kill(self, role, index):
-        pid = self.pids[role, index]
-        if psutil.pid_exists(pid):
-            process = psutil.Process(pid)
-            process.kill()
-            process.wait(10)
-
-    def kill_all(self):
-        for role, index in self.pids:
-            self.kill(role, index)
-        self.pids.clear()
+            self.process.stdin.write(json.dumps([config, str(log)]).encode() + b"\n")
+            self.process.stdin.flush()
+            if not select.select([self.process.stdout], [], [], timeout)[0]:
+                raise TimeoutError
+            child = int(self.process.stdout.readline())
+        except BaseException as error:  # also when interrupted: the next answer would be that of this call
+            said = _tail(self._log)
+            self.stop()
+            if not isinstance(error, (OSError, ValueError)):
+                raise
+            what = f"has not imported TensorFlow within {timeout:.0f} s, or ended"
+            raise ServerFailure(f"the process that starts the servers {what}. It said:\n{said}") from None
+        server = psutil.Process(child)
+        if server.ppid() != self.process.pid:  # the id belongs to somebody else already
+            raise psutil.NoSuchProcess(child)
+        return server
 
     def stop(self):
-        if self._process.stdin.closed:
-            return
-        self.kill_all()
-        self._process.kill()
-        self._process.communicate()
+        launcher.cache_clear()
+        self.process.kill()
+        self.process.communicate()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _failure(self, what):
-        return ServerFailure(f"the process that starts the servers {what}. It said:\n{_tail(self._log)}")
+
+@functools.cache
+def launcher():
+    """The launcher of this process, started when it is first needed."""
+    return Launcher()
 
 
-def serve(config):
-    """Be the worker or parameter server of this TF_CONFIG (a dict). Returns the running `tf.distribute.Server`."""
+class Servers:
+    """The servers of one cluster, all on this machine.
+
+    spec: dict, role -> addresses. processes, logs: dict, (role, index) -> psutil.Process, and path of its log.
+    A psutil.Process knows when the process began: it never kills another one that was given the same id.
+    """
+
+    def __init__(self, workers, ps, timeout):
+        """Start them. Tries other ports where one was taken. ServerFailure if they are not up in `timeout` seconds."""
+        self.processes, self.logs = {}, {}
+        for attempt in range(PORT_TRIES):
+            addresses = [f"{LOOPBACK}:{port}" for port in free_ports(1 + workers + ps)]
+            self.spec = {"chief": addresses[:1], "worker": addresses[1 : 1 + workers], "ps": addresses[1 + workers :]}
+            try:
+                return self.start(tasks(self.spec), timeout)
+            except BaseException as error:
+                self.kill_all()
+                if not isinstance(error, PortTaken) or attempt == PORT_TRIES - 1:
+                    raise
+
+    def start(self, some, timeout):
+        """Start the servers of these (role, index) and wait until they answer."""
+        deadline = time.monotonic() + timeout
+        for role, index in some:
+            config = {"cluster": self.spec, "task": {"type": role, "index": index}}
+            ours, left = launcher(), max(1, deadline - time.monotonic())
+            log = self.logs[role, index] = Path(ours.directory, f"{role}{index}-{time.monotonic_ns()}.log")
+            try:
+                self.processes[role, index] = ours.fork(config, log, left)
+            except psutil.NoSuchProcess:
+                raise self.death(role, index) from None
+        addresses = {(role, index): self.spec[role][index] for role, index in some}
+        wait(addresses, max(1, deadline - time.monotonic()), self)
+
+    def death(self, role, index):
+        said = _tail(self.logs[role, index])
+        kind = PortTaken if "Could not start gRPC server" in said else ServerFailure
+        return kind(f"{role} {index} died while it started. The last lines of its log:\n{said}")
+
+    def dead(self):
+        return [task for task, process in self.processes.items() if not process.is_running()]
+
+    def kill(self, task):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self.processes[task].kill()
+            self.processes[task].wait(10)
+
+    def kill_all(self):
+        for task in self.processes:
+            self.kill(task)
+
+
+def serve(config, until):
+    """Be the worker or parameter server of this TF_CONFIG, a dict, until `until()` returns."""
     spec, task = config["cluster"], config["task"]
     host = spec[task["type"]][task["index"]].rsplit(":", 1)[0]
     neighbours = sum(address.rsplit(":", 1)[0] == host for address in tasks(spec).values())
     options = tf.compat.v1.ConfigProto(
-        intra_op_parallelism_threads=max(1, len(os.sched_getaffinity(0)) // neighbours),
+        intra_op_parallelism_threads=max(1, joblib.cpu_count() // neighbours),
         # with a single one, a worker's function that waits for a server blocks the thread that would answer it
         inter_op_parallelism_threads=len(spec["worker"]) + 2,
     )
-    cluster = tf.train.ClusterSpec(spec)
-    return tf.distribute.Server(cluster, task["type"], task["index"], protocol="grpc", config=options)
-
-
-def serve_forever(config, parent=None):
-    server = serve(config)
+    server = tf.distribute.Server(tf.train.ClusterSpec(spec), task["type"], task["index"], "grpc", options)
     print(f"serving at {server.target}", flush=True)
-    while parent in (None, os.getppid()):
-        time.sleep(0.5)
+    until()
 
 
-def _fork_servers():
+def _fork_servers(directory):
     """For each line of stdin, [TF_CONFIG, path of the log], fork a server and print its process id."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    parent, children = os.getpid(), []
+    alive, ours = os.pipe()  # its end is closed when this process is no more
     for line in sys.stdin.buffer:
-        config, log = json.loads(line)
         child = os.fork()
         if not child:
-            _be_server(config, log, parent)
-        children.append(child)
+            os.close(ours)
+            _be_server(*json.loads(line), alive)
         print(child, flush=True)
-    for child in filter(psutil.pid_exists, children):
-        os.kill(child, signal.SIGKILL)
-    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
-def _be_server(config, log, parent):
+def _be_server(config, log, alive):
     """Never returns."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         for stream in (1, 2):
             os.dup2(output, stream)
-        serve_forever(config, parent)
+        serve(config, until=lambda: os.read(alive, 1))
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
     os._exit(1)
 
 
-def launch(nursery, spec, timeout):
+def wait(addresses, timeout, servers=None):
+    """Wait until every address of addresses, {(role, index): address}, answers as a gRPC server does.
+
+    TensorFlow's own connect would wait for minutes. servers: the Servers that may die meanwhile.
+    """
     deadline = time.monotonic() + timeout
-    for role, index in tasks(spec):
-        nursery.fork(spec, role, index, max(1, deadline - time.monotonic()))
-    wait(tasks(spec), max(1, deadline - time.monotonic()), nursery)
-
-
-def wait(addresses, timeout, nursery=None):
-    """Wait until every address of addresses, {(role, index): address}, answers as a gRPC server does."""
-    deadline, silent = time.monotonic() + timeout, dict(addresses)
-    with tqdm(total=len(addresses), desc="servers that answer", file=sys.stdout, leave=False) as bar:
-        while silent:
-            for task, address in list(silent.items()):
-                if answers(address):
-                    del silent[task]
-                    bar.update()
-            for task in nursery.dead() if nursery else []:
-                if task in addresses:
-                    raise _death(nursery, *task)
-            if silent and time.monotonic() > deadline:
-                names = ", ".join(f"{role} {index} at {address}" for (role, index), address in silent.items())
+    bar = functools.partial(tqdm, desc="servers that answer", delay=1, file=sys.stdout, leave=False)
+    with contextlib.ExitStack() as stack, bar(total=len(addresses)) as progress:
+        channels = [stack.enter_context(grpc.insecure_channel(address, PROBE)) for address in addresses.values()]
+        ready = dict(zip(addresses, map(grpc.channel_ready_future, channels), strict=True))
+        while waiting := [task for task in addresses if not ready[task].done()]:
+            progress.update(len(addresses) - len(waiting) - progress.n)
+            for task in set(waiting).intersection(servers.dead() if servers else []):
+                raise servers.death(*task)
+            if time.monotonic() > deadline:
+                names = ", ".join(f"{role} {index} at {addresses[role, index]}" for role, index in waiting)
                 raise ServerFailure(f"no answer within {timeout:.0f} s from {names}")
-            time.sleep(0.05)
-
-
-def answers(address):
-    """Whether somebody speaks HTTP/2 there. (TensorFlow's own connect would wait for minutes.)"""
-    host, port = address.rsplit(":", 1)
-    try:
-        with socket.create_connection((host, int(port)), timeout=0.5) as connection:
-            connection.sendall(HTTP2_HELLO)
-            return connection.recv(9)[3:4] == bytes([HTTP2_SETTINGS])
-    except OSError:
-        return False
-
-
-def _death(nursery, role, index):
-    said = _tail(nursery.logs[role, index])
-    kind = PortTaken if "Could not start gRPC server" in said else ServerFailure
-    return kind(f"{role} {index} died while it started. The last lines of its log:\n{said}")
+            time.sleep(0.02)
 
 
 def _tail(log, lines=10):
-    return "\n".join(Path(log).read_text(errors="replace").splitlines()[-lines:])
+    text = Path(log).read_text(errors="replace") if Path(log).exists() else ""
+    return "\n".join(text.splitlines()[-lines:])
 
 
 def tasks(spec):
@@ -201,20 +222,13 @@ def tasks(spec):
     return {(role, index): address for role in ROLES for index, address in enumerate(spec[role])}
 
 
-def local_spec(workers, ps):
-    addresses = [f"{LOOPBACK}:{port}" for port in free_ports(1 + workers + ps)]
-    return {"chief": addresses[:1], "worker": addresses[1 : 1 + workers], "ps": addresses[1 + workers :]}
-
-
 def free_ports(n):
-    sockets = [socket.socket() for _ in range(n)]
-    for each in sockets:
-        each.bind(("", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
+        for each in sockets:
+            each.bind(("", 0))
+        return [each.getsockname()[1] for each in sockets]
 
 
 if __name__ == "__main__":
-    _fork_servers()
+    _fork_servers(sys.argv[1])

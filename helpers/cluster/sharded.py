@@ -5,6 +5,7 @@ the i-th part of the rows. Save and restore tables by name with `tf.train.Checkp
 another number of servers; each server writes and reads its own shards (on several hosts: in a shared directory).
 """
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
@@ -27,10 +28,8 @@ def make_table(strategy, shape, low=0.0, high=0.0, seed=0):
 
     with strategy.scope():
         table = tf.Variable(unwritten, shape=shape, dtype=tf.float32)
-    parts, firsts, first = shards(table), [], 0
-    for part in parts:
-        firsts.append(first)
-        first += part.shape[0]
+    parts = shards(table)
+    firsts = [0, *itertools.accumulate(part.shape[0] for part in parts)]
     with ThreadPoolExecutor(len(parts)) as pool:
         list(pool.map(lambda part, first: _fill(part, first, low, high, seed), parts, firsts))
     return table
@@ -76,27 +75,27 @@ def gradients(tape, loss, tables):
     """
     parts = [shards(table) for table in tables]
     found = tape.gradient(loss, sum(parts, []))
-    if any(slope is None for slope in found):
-        raise ValueError("the loss has no gradient for some table: compute all of it inside the tape, from every table")
-    slopes = iter(found)
-    return [[merge(next(slopes)) for _ in part] for part in parts]
+    if any(gradient is None for gradient in found):
+        raise ValueError("a table without gradient: compute the loss inside the tape, from every table")
+    merged = map(merge, found)
+    return [[next(merged) for _ in part] for part in parts]
 
 
-def sgd(table, slopes, rate):
-    """table -= rate * gradient, on the rows of the gradient only. slopes: one of the lists that `gradients` gives."""
-    for shard, slope in zip(shards(table), slopes, strict=True):
-        shard.scatter_sub(tf.IndexedSlices(rate * slope.values, slope.indices))
+def sgd(table, gradients, lr):
+    """table -= lr * gradient, on the rows of the gradient only. gradients: one of the lists that `gradients` gives."""
+    for shard, gradient in zip(shards(table), gradients, strict=True):
+        shard.scatter_sub(tf.IndexedSlices(lr * gradient.values, gradient.indices))
 
 
-def adagrad(table, squares, slopes, rate):
-    """Adagrad on the rows of the gradient only: squares += g ** 2; table -= rate * g / (sqrt(squares) + 1e-7).
+def adagrad(table, squares, gradients, lr):
+    """Adagrad on the rows of the gradient only: squares += g ** 2; table -= lr * g / (sqrt(squares) + 1e-7).
 
-    squares: a table of the same shape, usually made with low=high=0.1. slopes: as for `sgd`.
+    squares: a table of the same shape, usually made with low=high=0.1. gradients: as for `sgd`.
     Duchi et al., "Adaptive Subgradient Methods", 2011.
     """
-    for shard, square, slope in zip(shards(table), shards(squares), slopes, strict=True):
-        tf.raw_ops.ResourceSparseApplyAdagradV2(
-            var=shard.handle, accum=square.handle, lr=rate, epsilon=1e-7, grad=slope.values, indices=slope.indices
+    for shard, square, gradient in zip(shards(table), shards(squares), gradients, strict=True):
+        tf.raw_ops.ResourceSparseApplyAdagradV2(  # no public optimizer of Keras 3 leaves the other rows alone
+            var=shard.handle, accum=square.handle, lr=lr, epsilon=1e-7, grad=gradient.values, indices=gradient.indices
         )
 
 
@@ -117,7 +116,7 @@ def bundle(step, k):
     return steps
 
 
-def local_steps(tables, ids, loss, rate):
+def local_steps(tables, ids, loss, lr):
     """k steps of `sgd` on copies of the rows that a worker keeps: pulled once, the sum of their changes pushed once.
 
     ids: for each table int [k, n], the rows that each step needs. loss(*rows): the loss of a step, a float32 scalar,
@@ -128,18 +127,14 @@ def local_steps(tables, ids, loss, rate):
     different, places = zip(*[tf.unique(tf.reshape(wanted, [-1])) for wanted in ids], strict=True)
     places = [tf.reshape(place, tf.shape(wanted)) for place, wanted in zip(places, ids, strict=True)]
     pulled = [tf.nn.embedding_lookup(table, rows) for table, rows in zip(tables, different, strict=True)]
-    copies, total = [tf.raw_ops.DeepCopy(x=rows) for rows in pulled], 0.0
+    copies, total = list(pulled), 0.0
     for step in tf.range(tf.shape(places[0])[0]):
         rows = [tf.gather(copy, place[step]) for copy, place in zip(copies, places, strict=True)]
         with tf.GradientTape() as tape:
             tape.watch(rows)
             value = loss(*rows)
-        slopes = tape.gradient(value, rows)
-        with tf.control_dependencies(rows):  # they are read before the copies change in place
-            copies = [
-                tf.raw_ops.InplaceSub(x=copy, i=place[step], v=rate * slope)
-                for copy, place, slope in zip(copies, places, slopes, strict=True)
-            ]
+        changes = zip(copies, places, tape.gradient(value, rows), strict=True)
+        copies = [tf.tensor_scatter_nd_sub(copy, place[step][:, None], lr * g) for copy, place, g in changes]
         total += value
     for table, rows, copy, old in zip(tables, different, copies, pulled, strict=True):
         add(table, rows, copy - old)
