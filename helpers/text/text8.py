@@ -3,10 +3,10 @@
 import os
 import sys
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-import pooch
 from requests.exceptions import ChunkedEncodingError, RequestException
 from tqdm import tqdm
 
@@ -55,6 +55,9 @@ def fetch(item, target, progress=True):
     """
     if not item.url.startswith(("http://", "https://")):
         raise ValueError(f"A download needs an address with http:// or https://, not {item.url!r}.")
+    with warnings.catch_warnings():  # in a kernel without ipywidgets tqdm warns when pooch imports it
+        warnings.simplefilter("ignore")
+        import pooch
     pooch.get_logger().setLevel("WARNING")  # its notes would be stderr in a notebook
     with only_process(target, f"download {target.name}"):
         for attempt in range(1, TRIES + 1):
@@ -74,9 +77,11 @@ def fetch(item, target, progress=True):
 
 def _receive(item, file, progress):
     """Download `item` to the path `file`; ValueError if it has another size."""
+    from pooch import HTTPDownloader
+
     with tqdm(desc=item.url.rpartition("/")[2], total=item.size, unit="B", unit_scale=True, file=sys.stdout,
               leave=False, disable=not progress) as bar:
-        pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)(item.url, file, None)
+        HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)(item.url, file, None)
     if (size := os.path.getsize(file)) != item.size:
         raise ValueError(f"it has {size:,} bytes instead of {item.size:,}.")
 

@@ -31,7 +31,8 @@ def pair_dataset(ids, batch_size, window, seed, keep=None, block=50_000):
             lambda start: block_pairs(words, start, block, window, tf.random.fold_in(draws, start))
         )
 
-    seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2).take(1)
+    seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True)
+    seeds = seeds.batch(2).take(1)
     pairs = seeds.flat_map(epoch).rebatch(batch_size, drop_remainder=True)
     return pairs.prefetch(tf.data.AUTOTUNE)
 
