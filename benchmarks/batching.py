@@ -1,6 +1,7 @@
 """How fast pairs are made: `python -m benchmarks.batching [--corpus PATH] [--json OUT] [--repeats 3] [--seed 0]`.
 
-Everything runs on one thread, but `pair_dataset` fills its batches in a thread beside the one that takes them.
+A first look in seconds: `--corpus planted --words 20000 --encode 100000 --seconds 0.05 --repeats 1`. Everything runs on
+one thread, but `pair_dataset` fills its batches in a thread beside the one that takes them.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from benchmarks.options import check_writable, positive, write_json
+from benchmarks.options import at_least, check_writable, positive, write_json
 from helpers.text.corpus import load_corpus
 from helpers.text.skipgram import generate_batch, pair_batches, skipgram_pairs
 from helpers.text.vocab import Vocab
@@ -22,9 +23,6 @@ from helpers.word2vec.dataset import pair_dataset
 WINDOW = 5
 SKIPS = (2, 2 * WINDOW)  # of the reference: a few neighbours of each center, and all of them
 BATCH_SIZES = (128, 1_024, 16_384)
-MOST_WORDS = 3_000_000  # of the corpus, for the pairs
-ENCODED_WORDS = 17_000_000  # as many as text8 has
-MOST_SECONDS = 3.0  # for one measurement of one system
 
 
 def reference_batches(ids, num_skips, rng):
@@ -43,36 +41,36 @@ def systems(ids, seed):
     return rows
 
 
-def pairs_per_second(start):
-    """The pairs per second of one epoch, or of its first MOST_SECONDS; the time to the first batch counts too."""
+def pairs_per_second(start, seconds):
+    """The pairs per second of one epoch, or of its first `seconds`; the time to the first batch counts too."""
     pairs, begin = 0, time.perf_counter()
     for centers, _ in start():
         pairs += len(centers)
-        if time.perf_counter() - begin > MOST_SECONDS:
+        if time.perf_counter() - begin > seconds:
             break
     return pairs / (time.perf_counter() - begin)
 
 
-def encode_seconds(vocab, words):
-    """Seconds to encode ENCODED_WORDS words, the corpus repeated."""
-    text = (words * (ENCODED_WORDS // len(words) + 1))[:ENCODED_WORDS]
+def encode_seconds(vocab, words, n):
+    """Seconds to encode `n` words, the corpus repeated."""
+    text = (words * (n // len(words) + 1))[:n]
     begin = time.perf_counter()
     vocab.encode(text)
     return time.perf_counter() - begin
 
 
-def measure(words, repeats, seed):
-    """All rows of the table: list of dict, medians of `repeats` measurements."""
+def measure(words, options):
+    """All rows of the table: list of dict, medians of `options.repeats` measurements."""
     vocab = Vocab.build(words, size=min(50_000, len(set(words)) + 1))
     rows = []
-    programs = systems(vocab.encode(words[:MOST_WORDS]), seed)
+    programs = systems(vocab.encode(words[: options.words]), options.seed)
     for name, batch_size, start in tqdm(programs, "pairs", file=sys.stdout, leave=False):
-        speed = statistics.median(pairs_per_second(start) for _ in range(repeats))
+        speed = statistics.median(pairs_per_second(start, options.seconds) for _ in range(options.repeats))
         ratio = speed / rows[0]["pairs_per_s"] if rows else 1.0
         rows.append({"system": name, "batch_size": batch_size, "pairs_per_s": speed, "ratio": ratio})
-    encoding = tqdm(range(repeats), "encoding", file=sys.stdout, leave=False)
-    seconds = statistics.median(encode_seconds(vocab, words) for _ in encoding)
-    rows.append({"system": "Vocab.encode", "words": ENCODED_WORDS, "vocabulary": len(vocab), "seconds": seconds})
+    encoding = tqdm(range(options.repeats), "encoding", file=sys.stdout, leave=False)
+    seconds = statistics.median(encode_seconds(vocab, words, options.encode) for _ in encoding)
+    rows.append({"system": "Vocab.encode", "words": options.encode, "vocabulary": len(vocab), "seconds": seconds})
     return rows
 
 
@@ -98,6 +96,9 @@ def main():
     parser.add_argument("--json", metavar="OUT", help="write the rows to this file")
     parser.add_argument("--repeats", type=positive, default=3, help="each figure is a median of so many (default: 3)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--words", type=at_least(20_000), default=3_000_000, help="pairs of so many words at most")
+    parser.add_argument("--encode", type=positive, default=17_000_000, help="words to encode (default: as text8 has)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="at most, for one measurement (default: 3)")
     options = parser.parse_args()
     one_tensorflow_thread()
     try:
@@ -105,11 +106,11 @@ def main():
         check_writable(options.json)
     except (OSError, ValueError) as error:
         sys.exit(str(error))
-    print(f"Corpus {corpus.name}, {len(corpus.words):,} words; the first {MOST_WORDS:,} at most give pairs.")
+    print(f"Corpus {corpus.name}, {len(corpus.words):,} words; the first {options.words:,} at most give pairs.")
     print(f"Window {WINDOW}, one thread, median of {options.repeats}, seed {options.seed}.")
     print("generate_batch/2 is the reference with num_skips=2.")
     with threadpool_limits(1):
-        rows = measure(corpus.words, options.repeats, options.seed)
+        rows = measure(corpus.words, options)
     print_table(rows)
     if options.json:
         shared = {"corpus": corpus.name, "window": WINDOW, "repeats": options.repeats, "seed": options.seed}
