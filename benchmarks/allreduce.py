@@ -20,7 +20,8 @@ SLOW = 1 << 22  # from this size on, fewer repeats
 
 def bare_ring(sockets, part):
     """Move the bytes of a ring allreduce of sockets.size parts, and add nothing. part: the array of one part."""
-    right, left = (sockets.rank + 1) % sockets.size, (sockets.rank - 1) % sockets.size
+    right = (sockets.rank + 1) % sockets.size
+    left = (sockets.rank - 1) % sockets.size
     got = np.empty_like(part)
     for _ in range(2 * (sockets.size - 1)):
         sockets.exchange(right, part, left, got)
