@@ -120,16 +120,11 @@ def _zipf(rng, kinds, size):
     return rng.choice(kinds, size=size, p=weights / weights.sum())
 
 
-def _letters(data):
-    """The bytes `data` as a str of lower-case letters and spaces."""
-    return data.translate(LETTERS).decode("ascii")
-
-
 def _read_words(file):
     """All words of an open binary file, read in pieces, one object for each distinct word."""
     words, shared, rest = [], {}, ""
     while piece := file.read(PIECE):
-        text = rest + _letters(piece)
+        text = rest + piece.translate(LETTERS).decode("ascii")
         cut = text.rfind(" ") + 1  # the last word may go on in the next piece
         rest, found = text[cut:], text[:cut].split()
         words.extend(map(shared.setdefault, found, found))
@@ -215,7 +210,7 @@ def _harvest(installed, progress):
     texts, counts = {}, {label: 0 for label, _, _ in installed}
     for label, file in tqdm(files, "reading docstrings", file=sys.stdout, leave=False, disable=not progress):
         for doc in _docstrings(file):
-            words = _letters(DOCTEST.sub("", doc).encode("utf-8", "replace")).split()
+            words = DOCTEST.sub("", doc).encode("utf-8", "replace").translate(LETTERS).decode("ascii").split()
             text = " ".join(words)
             if text not in texts:
                 texts[text] = None

@@ -88,7 +88,5 @@ def _check_size(distinct, size):
     if size < 2:
         raise ValueError(f"size={size:,}, but the smallest vocabulary has 2 rows: UNK and one word")
     if size > distinct + 1:
-        raise ValueError(
-            f"size={size:,}, but the corpus has only {distinct:,} distinct words plus UNK: "
-            f"ask for at most {distinct + 1:,}"
-        )
+        has = f"the corpus has only {distinct:,} distinct words plus UNK"
+        raise ValueError(f"size={size:,}, but {has}: ask for at most {distinct + 1:,}")
