@@ -21,9 +21,9 @@ from helpers.exchange.strategies import (
     add_rows,
     apply_gradients,
     batch_gradients,
-    local_steps,
     make_taped,
     side_by_side,
+    small_steps,
 )
 from helpers.word2vec.model import merge
 
@@ -91,7 +91,7 @@ def make_changed(tables, hvd=None, n=LOCAL_STEPS):
 
     @tf.function(input_signature=[PAIRS, PAIRS, RATE])
     def step(centers, contexts, lr):
-        loss = local_steps(tables, centers, contexts, lr, n)
+        loss = small_steps(tables, centers, contexts, lr, n)
         if hvd:
             change = side_by_side(tables, every) - side_by_side(common, every)
             rows = tf.cast(tf.where(tf.reduce_any(change != 0, 1))[:, 0], tf.int32)

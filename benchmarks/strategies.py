@@ -56,16 +56,22 @@ def collectives():
     return time_collectives(hvd)
 
 
+def expected(vocab):
+    """The EXPECTED pairs of which both words are in the vocabulary."""
+    pairs = [pair.split() for pair in EXPECTED.split(",")]
+    return [pair for pair in pairs if set(pair) <= set(vocab.words)]
+
+
 def quality(vectors, vocab):
     """The scores of helpers.word2vec, and the share of EXPECTED pairs among the 10 nearest words."""
     if not np.isfinite(vectors).all():
         return {"found": 0.0, "wordsim353": None, "simlex999": None, "analogy": None}
     keyed = to_keyed_vectors(vectors, vocab.words)
-    pairs = [pair.split() for pair in EXPECTED.split(",")]
-    pairs = [pair for pair in pairs if pair[0] in keyed and pair[1] in keyed]
-    near = [other in dict(neighbours(keyed, word)) for word, other in pairs]
+    near = [other in dict(neighbours(keyed, word)) for word, other in expected(vocab)]
     all_scores = scores(keyed)
-    return {"found": float(np.mean(near))} | {name: all_scores[name] for name in ("wordsim353", "simlex999", "analogy")}
+    return {"found": float(np.mean(near)) if near else 0.0} | {
+        name: all_scores[name] for name in ("wordsim353", "simlex999", "analogy")
+    }
 
 
 def row(name, ranks, results, vocab):
@@ -134,7 +140,7 @@ def main():
         sys.exit(str(error))
     label = options.corpus if options.corpus in ("docs", "text8", "planted") else "file"  # no path in the results
     settings = {"corpus": label, "words": len(ids), "vocabulary": len(vocab), "dim": DIM, "window": WINDOW}
-    settings |= {"epochs": options.epochs, "seed": options.seed}
+    settings |= {"epochs": options.epochs, "seed": options.seed, "asked": len(expected(vocab))}
     print("Settings:", json.dumps(settings))
     rows = []
     with connect(2) as ranks:

@@ -79,7 +79,8 @@ def planned(name, ids, vocab, size=2):
         return pairs, 1, ring * due * (2 * row + 4)
     intervals = count_intervals(-(-len(ids) // size), None)
     rows = 2 * due + words / intervals
-    return pairs_of(ids, vocab) / size / intervals, 1, ring * rows * (row + 4)
+    pairs = pairs_of(ids, vocab) / size / intervals
+    return pairs, 1, ring * rows * (row + 4)
 
 
 def row_bytes(centers, contexts):

@@ -28,9 +28,11 @@ PAIRS, RATE = tf.TensorSpec([None], tf.int32), tf.TensorSpec([])  # PAIRS: also 
 def batch_loss(tables, centers, contexts, samples=None):
     """The mean NCE loss of a batch, as in `nce_loss`; 0 for an empty one. samples: the negatives, if given."""
     embeddings, weights, biases = tables
-    rows, labels, words = tf.gather(embeddings, centers), contexts[:, None], biases.shape[0]
+    rows, labels = tf.gather(embeddings, centers), contexts[:, None]
+    words = biases.shape[0]
     losses = tf.nn.nce_loss(weights, biases, labels, rows, SAMPLED, words, sampled_values=samples)
-    return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(tf.size(losses), tf.float32))
+    n = tf.cast(tf.size(losses), tf.float32)
+    return tf.math.divide_no_nan(tf.reduce_sum(losses), n)
 
 
 def batch_gradients(tables, centers, contexts, samples=None):
@@ -44,7 +46,8 @@ def apply_gradients(tables, gradients, lr):
     """One step of gradient descent, in place."""
     for table, gradient in zip(tables, gradients):
         if isinstance(gradient, tf.IndexedSlices):
-            table.scatter_sub(tf.IndexedSlices(lr * gradient.values, gradient.indices))
+            values = lr * gradient.values
+            table.scatter_sub(tf.IndexedSlices(values, gradient.indices))
         else:
             table.assign_sub(lr * gradient)
 
@@ -74,7 +77,7 @@ def make_deduplicated(tables, hvd=None):
     def step(centers, contexts, lr):
         loss, gradients = batch_gradients(tables, centers, contexts)
         if hvd:
-            gradients = [hvd.allreduce(merge(gradient)) for gradient in gradients]
+            gradients = [hvd.allreduce(merge(g)) for g in gradients]
         apply_gradients(tables, gradients, lr)
         return loss
 
@@ -84,9 +87,10 @@ def make_deduplicated(tables, hvd=None):
 # ---- Local SGD: several steps of a rank's own, then an exchange of what has changed
 
 
-def local_steps(tables, centers, contexts, lr, n):
+def small_steps(tables, centers, contexts, lr, n):
     """n small steps, one after the other, on equal parts of the pairs; returns the loss of the last."""
-    centers, contexts = tf.reshape(centers, [n, -1]), tf.reshape(contexts, [n, -1])
+    centers = tf.reshape(centers, [n, -1])
+    contexts = tf.reshape(contexts, [n, -1])
 
     def small_step(i, _):
         loss, gradients = batch_gradients(tables, centers[i], contexts[i])
@@ -98,14 +102,16 @@ def local_steps(tables, centers, contexts, lr, n):
 
 def side_by_side(tables, rows):
     """Some rows of all tables as one matrix [rows, dim + dim + 1]."""
-    return tf.concat([tf.gather(table, rows) for table in tables[:2]] + [tf.gather(tables[2], rows)[:, None]], 1)
+    parts = [tf.gather(table, rows) for table in tables[:2]]
+    return tf.concat(parts + [tf.gather(tables[2], rows)[:, None]], 1)
 
 
 def add_rows(tables, rows, change):
     """Add a matrix of `side_by_side` to these rows."""
     dim = tables[0].shape[1]
     for table, part in zip(tables, tf.split(change, [dim, dim, 1], 1)):
-        table.scatter_add(tf.IndexedSlices(tf.reshape(part, [-1, *table.shape[1:]]), rows))
+        part = tf.reshape(part, [-1, *table.shape[1:]])
+        table.scatter_add(tf.IndexedSlices(part, rows))
 
 
 def all_rows(step, size):
@@ -117,20 +123,23 @@ def make_local_sgd(tables, hvd=None, due=all_rows, n=LOCAL_STEPS):
 
     due(step, size): the rows, see `due_rows`; step(..., rows=...) exchanges these instead.
     """
-    common, done, words = [tf.Variable(table) for table in tables], count(), tables[2].shape[0]
+    common, done = [tf.Variable(table) for table in tables], count()
+    words = tables[2].shape[0]
 
     @tf.function(input_signature=[PAIRS, PAIRS, RATE, PAIRS])
     def train(centers, contexts, lr, rows):
-        loss = local_steps(tables, centers, contexts, lr, n)
+        loss = small_steps(tables, centers, contexts, lr, n)
         if hvd:
-            change = side_by_side(tables, rows) - side_by_side(common, rows)
-            add_rows(common, rows, hvd.allreduce(change, op=hvd.Sum))
+            own = side_by_side(tables, rows) - side_by_side(common, rows)
+            add_rows(common, rows, hvd.allreduce(own, op=hvd.Sum))
             for table, shared in zip(tables, common):
-                table.scatter_update(tf.IndexedSlices(tf.gather(shared, rows), rows))
+                values = tf.gather(shared, rows)
+                table.scatter_update(tf.IndexedSlices(values, rows))
         return loss
 
     def step(centers, contexts, lr, rows=None):
-        return train(centers, contexts, lr, due(next(done), words) if rows is None else rows)
+        rows = due(next(done), words) if rows is None else rows
+        return train(centers, contexts, lr, rows)
 
     return step
 
@@ -140,9 +149,12 @@ def make_overlapped(tables, hvd=None, due=due_rows, n=LOCAL_STEPS):
 
     They travel in a second thread: in one tf.function with the steps, they would wait until these are computed.
     """
-    common, done, words = [tf.Variable(table) for table in tables], count(), tables[2].shape[0]
+    common, done = [tf.Variable(table) for table in tables], count()
+    words = tables[2].shape[0]
     thread, matrix = ThreadPoolExecutor(1), tf.TensorSpec([None, None])
-    travel = partial(hvd.allreduce, op=hvd.Sum, name="changes") if hvd else tf.identity
+    travel = tf.identity
+    if hvd:
+        travel = partial(hvd.allreduce, op=hvd.Sum, name="changes")
 
     @tf.function(input_signature=[PAIRS])
     def changed(rows):
@@ -150,7 +162,7 @@ def make_overlapped(tables, hvd=None, due=due_rows, n=LOCAL_STEPS):
 
     @tf.function(input_signature=[PAIRS, PAIRS, RATE])
     def train(centers, contexts, lr):
-        return local_steps(tables, centers, contexts, lr, n)
+        return small_steps(tables, centers, contexts, lr, n)
 
     @tf.function(input_signature=[PAIRS, matrix, matrix])
     def arrive(rows, own, total):

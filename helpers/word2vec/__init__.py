@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "export": ["load_vectors", "save_projector", "save_word2vec", "to_keyed_vectors"],
         "losses": ["check_sampler", "draw_samples", "frequency_biases", "probabilities"],
         "model": ["make_step", "make_tables", "merge", "nce_loss"],
-        "replicas": ["due_rows", "make_exchange", "merge_changes"],
-        "shared_negatives": ["block_changes", "train_blocks"],
+        "replicas": ["due_rows"],
+        "shared_negatives": ["count_intervals", "train_blocks"],
     },
 )

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from helpers.text.skipgram import subsample
-from helpers.word2vec.replicas import HOT
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class Blocks:
     random: int = 22  # random words of a block
     interval: int = 200_000  # words that a rank trains between two exchanges, at most
     intervals: int = 10
-    hot: int = HOT  # see `due_rows`
+    hot: int = 250  # see `due_rows`
     noise: int = 50_000  # the random words of so many blocks are drawn beforehand
     largest_logit: float = 6.0
     window: int = 5

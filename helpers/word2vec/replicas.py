@@ -7,10 +7,8 @@ from functools import partial
 import numpy as np
 import tensorflow as tf
 
-HOT = 250  # so many rows are exchanged each time, rarer words less often
 
-
-def due_rows(step, size, hot=HOT):
+def due_rows(step, size, hot=250):
     """The rows of a table of `size` to exchange at a step: int32 [n]. The first `hot` each time, the next `hot` every
     second time, twice as many every fourth time, and so on.
 
@@ -18,7 +16,8 @@ def due_rows(step, size, hot=HOT):
     """
     due, start, period = [np.arange(min(hot, size))], hot, 2
     while start < size:
-        due.append(np.arange(start + (step - start) % period, min(2 * start, size), period))
+        first = start + (step - start) % period
+        due.append(np.arange(first, min(2 * start, size), period))
         start, period = 2 * start, 2 * period
     return np.concatenate(due).astype(np.int32)
 
@@ -81,4 +80,5 @@ def merge_changes(total, squares):
     the same progress, so there the sum would overshoot, and their mean is taken: the idea of Adasum (Maleki et al.,
     2021), here for each row. `squares` is the squared length of the sum when the changes are at right angles.
     """
-    return total * tf.minimum(1.0, tf.math.divide_no_nan(squares, tf.reduce_sum(total**2, -1, keepdims=True)))
+    length = tf.reduce_sum(total**2, -1, keepdims=True)
+    return total * tf.minimum(1.0, tf.math.divide_no_nan(squares, length))

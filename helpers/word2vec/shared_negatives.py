@@ -121,9 +121,11 @@ def block_changes(centers, contexts, labels, weights, center_lr, context_lr, lar
     logits = tf.matmul(centers, contexts, transpose_b=True)
     error = weights * (labels - tf.sigmoid(logits))
     error = tf.where(abs(logits) < largest_logit, error, 0.0)
+    of_centers = center_lr[:, :, tf.newaxis] * error
+    of_contexts = context_lr[:, tf.newaxis, :] * error
     return (
-        tf.matmul(center_lr[:, :, tf.newaxis] * error, contexts),
-        tf.matmul(context_lr[:, tf.newaxis, :] * error, centers, transpose_a=True),
+        tf.matmul(of_centers, contexts),
+        tf.matmul(of_contexts, centers, transpose_a=True),
     )
 
 
