@@ -24,15 +24,9 @@ book: setup ## render the saved notebooks as a book: build/book/index.html
 	@rm -rf build/book build/source && mkdir -p build && cp -R book build/source && cp -R notebooks figures README.md build/source
 	@$(RUN) -m sphinx -q -W --keep-going -b html build/source build/book && echo "build/book/index.html"
 
-# Open MPI refuses to run as root, and more ranks than cores, unless told (version 5 reads PRTE_..., version 4 the others)
-test: export OMPI_ALLOW_RUN_AS_ROOT := 1
-test: export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
-test: export OMPI_MCA_rmaps_base_oversubscribe := 1
-test: export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 test: setup ## lint, the tests, and every notebook against its saved outputs
 	@$(RUN) -m ruff check .
-	@$(RUN) -m pytest tests
-	@$(RUN) -m pytest $(NBVAL) notebooks
+	@$(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(NBVAL) tests notebooks
 
 bench: setup ## the benchmarks, about an hour: tables, benchmarks/results/*.json and the figure of the README
 	@$(RUN) -m benchmarks.batching --json benchmarks/results/batching.json

@@ -111,6 +111,9 @@ def start(n, controller, env, timeout):
     if n * RANK_BYTES > available():
         need, free = n * RANK_BYTES / 1e9, available() / 1e9
         raise ValueError(f"n={n}: {n} ranks need at least {need:.1f} GB of memory, and {free:.1f} GB are free")
+    here = sys.modules.get("horovod.tensorflow")  # where the kernel has it, it saves a first start in vain
+    if controller is None and here and not here.gloo_built():
+        controller = "mpi"
     cluster = _cluster(n, controller)
     env = {**MPI_ENV, **env} if controller == "mpi" else env
     try:
