@@ -1,8 +1,12 @@
-"""For `pytest tests` and `pytest --nbval notebooks`: a profile of its own, and no process left at the end."""
+"""For pytest on tests/ and, with --nbval, on notebooks/: what runs where, a profile of its own, no process left."""
 
 import os
+import re
+import shutil
+import tempfile
 import time
 import uuid
+from collections import Counter
 
 import psutil
 import pytest
@@ -10,6 +14,12 @@ import pytest
 from helpers.text.corpus import load_corpus
 
 MARK = "W2V_TEST_SESSION"
+SECONDS = {  # of the slow files, so that they start first; of a notebook its header says it
+    "test_ranks": 120, "test_setup": 60, "test_shared_negatives": 60, "test_losses": 60, "test_parameter_servers": 60,
+    "test_edited_notebook": 60, "test_wrong_notebook": 40, "test_strategies": 40, "test_lab": 60, "test_sharded": 30,
+    "test_servers": 60,
+}  # fmt: skip
+spent = Counter()  # seconds of each test, and of each notebook all cells together
 
 
 def leftovers(mark):
@@ -25,22 +35,49 @@ def leftovers(mark):
     return found
 
 
+def is_worker(config):
+    """Whether this process is one of those that `pytest -n 2` starts: the one that started it looks for leftovers."""
+    return hasattr(config, "workerinput")
+
+
 def pytest_configure(config):
     os.environ.setdefault(MARK, uuid.uuid4().hex)
     os.environ["IPP_NONINTERACTIVE"] = "1"
     os.environ["PYTHONFAULTHANDLER"] = ""
+    config.ipython_directories = os.environ.get("IPYTHONDIR"), tempfile.mkdtemp(prefix="ipython-")
+    os.environ["IPYTHONDIR"] = config.ipython_directories[1]  # no test or notebook meets the reader's own ipcluster
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _ipython_directory(tmp_path_factory):
-    """No test meets the reader's own ipcluster or profile."""
-    before = os.environ.get("IPYTHONDIR")
-    os.environ["IPYTHONDIR"] = str(tmp_path_factory.mktemp("ipython"))
-    yield
-    if before is None:
-        del os.environ["IPYTHONDIR"]
-    else:
+def pytest_unconfigure(config):
+    before, ours = config.ipython_directories
+    shutil.rmtree(ours, ignore_errors=True)
+    del os.environ["IPYTHONDIR"]
+    if before is not None:
         os.environ["IPYTHONDIR"] = before
+
+
+def expected_seconds(path):
+    if path.suffix != ".ipynb":
+        return SECONDS.get(path.stem, 10)
+    found = re.search(r"\*\*It takes\*\* about (?:(\d+) min)? ?(?:(\d+) s)?", path.read_text(encoding="utf-8"))
+    return 60 * int(found[1] or 0) + int(found[2] or 0) if found else 90
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Slow files first; the cells of a notebook, the tests of a file and those that share ranks go to one worker."""
+    seconds = {path: expected_seconds(path) for path in {item.path for item in items}}
+    items.sort(key=lambda item: -seconds[item.path])
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            item.add_marker(pytest.mark.xdist_group(shared_fixture(item) or item.path.name))
+
+
+def shared_fixture(item):
+    """The name of a fixture that the session has once, as two ranks, or None."""
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    ours = [name for name, found in known.items() if found[-1].scope == "session" and found[-1].baseid == "tests"]
+    return min(ours, default=None)
 
 
 def pytest_collection_finish(session):
@@ -49,8 +86,21 @@ def pytest_collection_finish(session):
         load_corpus()
 
 
+def pytest_runtest_logreport(report):
+    file = report.nodeid.partition("::")[0]
+    spent[file if file.endswith(".ipynb") else report.nodeid.partition("@")[0]] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.section("the ten slowest: tests, and notebooks with all their cells")
+    for name, seconds in spent.most_common(10):
+        terminalreporter.line(f"{seconds:7.1f} s  {name}")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session, exitstatus):
+    if is_worker(session.config):
+        return
     deadline = time.monotonic() + 15
     while (left := leftovers(os.environ[MARK])) and time.monotonic() < deadline:
         time.sleep(0.5)

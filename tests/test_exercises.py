@@ -88,7 +88,7 @@ def test_an_untouched_stub_and_an_answer_that_fails(name, capsys):
     assert f"not yet: {name} raises TypeError" in said(named(name, lambda: 1), capsys)
 
 
-@pytest.mark.parametrize("other", [len, 3, None, "plan", lambda x: x], ids=str)
+@pytest.mark.parametrize("other", [len, 3, None, "plan", lambda x: x], ids=["len", "3", "None", "text", "lambda"])
 def test_what_is_no_exercise(other, capsys):
     assert "hand over the function itself" in said(other, capsys)
 

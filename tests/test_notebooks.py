@@ -3,6 +3,7 @@
 import base64
 import inspect
 
+import lesson_rules
 import nbformat
 import notebook_rules as rules
 import pytest
@@ -33,8 +34,21 @@ def test_there_are_notebooks():
     assert NOTEBOOKS, f"no notebook in {rules.ROOT / 'notebooks'}"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-@pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
+def applies(rule, path):
+    """Until every notebook is in the new style, which has its own opening and closing."""
+    legacy = rule in (rules.opening, rules.closing)
+    return legacy != lesson_rules.in_new_style(path) if legacy or rule in lesson_rules.STYLE else True
+
+
+KEPT = [
+    pytest.param(rule, path, id=f"{rule.__module__}.{rule.__name__}-{path.stem}")
+    for rule in (*rules.RULES, *lesson_rules.STYLE)
+    for path in NOTEBOOKS
+    if applies(rule, path)
+]
+
+
+@pytest.mark.parametrize(("rule", "path"), KEPT)
 def test_notebook_keeps(rule, path):
     complaints = rule(path)
     assert not complaints, "\n  ".join(["", *complaints])
