@@ -168,7 +168,7 @@ def start(name, text, plan, seed, known):
     return tables
 
 
-def train(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss=None, checks=1):
+def learn(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss=None, checks=1):
     """Train until one limit is reached; returns rows (seconds, pairs, scores), `checks` of them, evenly spaced."""
     tf.random.set_seed(seed)
     tables = start(name, text, plan, seed, known)
@@ -199,8 +199,8 @@ def memory(sizes):
 def peak_mb(plan):
     """How much the resident memory rises during the steps, looked at every half millisecond."""
     name, size = plan
-    bound_step(name, 100)()  # the libraries and the compiler take their memory
-    step, done = bound_step(name, size), threading.Event()
+    one_step(name, 100)()  # the libraries and the compiler take their memory
+    step, done = one_step(name, size), threading.Event()
     seen = [psutil.Process().memory_info().rss]
 
     def look():
@@ -235,8 +235,8 @@ def cost(sizes, repeats=5):
     """Rows {loss, num_sampled, vocabulary, ms}; the losses take turns, so that noise hits all alike."""
     rows = []
     for size in tqdm(sizes, "cost", file=sys.stdout, leave=False):
-        steps = {(name, COST["num_sampled"]): bound_step(name, size) for name in LOSSES}
-        steps |= {("sampled_softmax", n): bound_step("sampled_softmax", size, n) for n in MANY_SAMPLES if n < size}
+        steps = {(name, COST["num_sampled"]): one_step(name, size) for name in LOSSES}
+        steps |= {("sampled_softmax", n): one_step("sampled_softmax", size, n) for n in MANY_SAMPLES if n < size}
         times = {key: [] for key in steps}
         for key in [*steps] * (repeats + 1):
             several = 1 if key[0] == "full_softmax" and size > 1000 else 10
@@ -249,7 +249,7 @@ def cost(sizes, repeats=5):
     return rows
 
 
-def bound_step(name, size, num_sampled=COST["num_sampled"]):
+def one_step(name, size, num_sampled=COST["num_sampled"]):
     """A step of training on one batch of COST, with tables of `size` rows: a function without arguments."""
     rng = np.random.default_rng(0)
     pairs = [tf.constant(rng.integers(0, size, COST["batch"]), tf.int32) for _ in range(2)]
@@ -266,7 +266,7 @@ def compare(text, plan, seeds, starts=("frequency",), **limits):
             for start in starts:
                 run = {"corpus": text.label, "vocabulary": len(text.vocab), "loss": name, "start": start}
                 run |= {"limit": "time" if "seconds" in limits else "pairs", "seed": seed}
-                found = train(name, text, plan, seed, known=start == "frequency", **limits)
+                found = learn(name, text, plan, seed, known=start == "frequency", **limits)
                 rows += [{**run, **row} for row in found]
     return rows
 
@@ -276,7 +276,7 @@ def sweep(text, pairs, seeds):
     plans = [(setting, value, seed) for setting, values in SWEEPS.items() for value in values for seed in range(seeds)]
     rows = []
     for setting, value, seed in tqdm(plans, "settings", file=sys.stdout, leave=False):
-        (row,) = train("sgns", text, replace(BASE, **{setting: value}), seed, pairs=pairs)
+        (row,) = learn("sgns", text, replace(BASE, **{setting: value}), seed, pairs=pairs)
         rows.append({"setting": setting, "value": value, "seed": seed, **row})
     return rows
 
@@ -291,7 +291,7 @@ def precision(text, pairs, seeds):
                 samples = draw_samples("unigram", text.vocab.counts, contexts, PLANTED.num_sampled)
                 return mixed_sgns(tables, centers, contexts, samples, dtype)
 
-            found = train("sgns", text, PLANTED, seed, pairs, loss=loss)
+            found = learn("sgns", text, PLANTED, seed, pairs, loss=loss)
             rows += [{"dtype": dtype.name, "seed": seed, **row} for row in found]
     return rows
 
