@@ -176,4 +176,17 @@ def defined_once(path):
 
 
 
+def readme_agrees(readme, notebooks):
+    """The README's table says of each notebook the time and the memory that its header says."""
+    rows = readme.read_text(encoding="utf-8").splitlines()
+    found = []
+    for path in notebooks:
+        minutes, seconds, memory = TAKES.search(cells(path)[0].source).groups()
+        time = " ".join(f"{n} {unit}" for n, unit in ((minutes, "min"), (seconds, "s")) if n)
+        row = next((row for row in rows if f"](notebooks/{path.name}) |" in row), "")
+        if not row.endswith(f" | {time} | {memory} GB |"):
+            found.append(f"README: not {time} and {memory} GB for {path.name}: python tools/run_notebooks.py --table")
+    return found
+
+
 STYLE = opening, question, closing, expectation, widths, literals, exercise_places, defined_once

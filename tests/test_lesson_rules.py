@@ -1,10 +1,20 @@
 """Each rule of lesson_rules.py passes a good lesson and notices a bad one."""
 
+import importlib.util
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import lesson_rules as rules
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+ROOT = Path(__file__).resolve().parent.parent
+tool = importlib.util.spec_from_file_location("run_notebooks", ROOT / "tools" / "run_notebooks.py")
+run_notebooks = importlib.util.module_from_spec(tool)
+tool.loader.exec_module(run_notebooks)
 HEADER = """# 05 · Doubling
 
 **You will be able to** double a number on two ranks.
@@ -122,3 +132,37 @@ def test_wide_reprs_of_figures_and_tables_are_no_printed_lines(tmp_path):
     lesson = good_lesson()
     lesson["run"].outputs = [new_output("display_data", data={"text/plain": "x" * 90, "text/markdown": "| x |"})]
     assert rules.widths(save(lesson, tmp_path)) == []
+
+
+def test_the_readme_says_what_the_headers_say(tmp_path):
+    notebooks = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if rules.in_new_style(path)]
+    assert rules.readme_agrees(ROOT / "README.md", notebooks) == []
+
+
+def test_a_table_filled_from_the_headers_agrees_with_them(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    path, readme = save(good_lesson(), tmp_path / "notebooks"), tmp_path / "README.md"
+    readme.write_text("# Toy\n\n| [5 a](notebooks/05_toy.ipynb) | doubling | 3 s | 9.9 GB |\n| else | x |\n")
+    assert len(rules.readme_agrees(readme, [path])) == 1
+    run_notebooks.fill_table(readme)
+    assert "| [5 a](notebooks/05_toy.ipynb) | doubling | 1 min 20 s | 2.0 GB |\n| else | x |\n" in readme.read_text()
+    assert rules.readme_agrees(readme, [path]) == []
+    run_notebooks.write_header(path, seconds=116.2, memory=1.21e9)
+    run_notebooks.fill_table(readme)
+    assert run_notebooks.takes(path) == ("2 min", "1.3 GB")
+    assert rules.readme_agrees(readme, [path]) == rules.opening(path) == []
+
+
+def test_memory_is_that_of_all_processes_together():
+    program = "import sys, time; block = bytearray(200_000_000); print(1, flush=True); time.sleep(60)"
+    with run_notebooks.Memory() as memory:
+        children = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(2)]
+        for child in children:
+            child.stdout.readline()
+        deadline = time.monotonic() + 30
+        while memory.peak < 400_000_000 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for child in children:
+            child.kill()
+            child.communicate()
+    assert 400_000_000 < memory.peak < 500_000_000
