@@ -3,6 +3,7 @@
 import ast
 import re
 
+import nbformat
 from notebook_rules import called, calls, cells, check_calls, definitions, nearest_prose, tree, without_fences
 
 TAKES = re.compile(
@@ -23,13 +24,14 @@ RESULT = re.compile(r"\d\.\d|\d ?%|\d(\.\d+)? ?x\b")
 
 
 def sections(path):
-    """[(heading of level 2 or "", its cells)], in order."""
+    """[(heading of level 2 or "", its cells)], in order; a markdown cell with several headings is cut before each."""
     found = [("", [])]
     for cell in cells(path):
-        text = without_fences(cell.source) if cell.cell_type == "markdown" else ""
-        if heading := re.search(r"^## (.*)", text, re.MULTILINE):
-            found.append((heading[1].strip(), []))
-        found[-1][1].append(cell)
+        for part in re.split(r"(?m)^(?=## )", cell.source) if cell.cell_type == "markdown" else [cell.source]:
+            if cell.cell_type == "markdown" and part.startswith("## "):
+                found.append((part.partition("\n")[0][3:].strip(), []))
+            if part:
+                found[-1][1].append(nbformat.from_dict(cell | {"source": part}))
     return found
 
 

@@ -128,6 +128,13 @@ def test_every_rule_has_a_counter_example():
     assert {rule for rule, _, _ in SPOILT} == set(rules.STYLE)
 
 
+def test_two_sections_may_share_a_cell(tmp_path):
+    lesson = good_lesson()
+    lesson["when"].source += "\n\n" + lesson.pop("exercises").source
+    path = save(lesson, tmp_path)
+    assert [complaint for rule in rules.STYLE for complaint in rule(path)] == []
+
+
 def test_wide_reprs_of_figures_and_tables_are_no_printed_lines(tmp_path):
     lesson = good_lesson()
     lesson["run"].outputs = [new_output("display_data", data={"text/plain": "x" * 90, "text/markdown": "| x |"})]
