@@ -17,14 +17,34 @@ from helpers.exercises import check
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED_MAGICS = {"px", "matplotlib", "time", "capture"}
 EXERCISES = {"01": 2, "02": 2, "04": 3, "05": 2, "06": 2, "07": 3, "08": 3, "09": 3}  # at least; 1 in others
-STANDS_IN = {  # code of helpers that a notebook shows
-    "02": ("draw_reach", "generate_batch", "pairs_within", "skipgram_pairs"),
-    "03": (
-        "corrected_logits", "full_softmax", "mixed_sgns", "nce", "sampled_logits", "sampled_softmax", "sgns",
-    ),
-    "05": ("make_step", "make_tables", "nce_loss"),
-    "06": ("make_merged", "make_taped", "merge"),
-    "07": ("add", "bundle", "gradients", "local_steps", "lookup", "merge", "sgd", "shards"),
+STANDS_IN = {  # notebook: module: what both define, and what must be the same code
+    "02": {
+        "helpers.text.skipgram": (
+            "generate_batch pairs_within draw_reach skipgram_pairs subsample shard pairs_of_block cut_batches "
+            "pair_batches"
+        ),
+        "helpers.word2vec.dataset": "thinned block_pairs pair_dataset",
+    },
+    "03": {
+        "helpers.word2vec.losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
+        "benchmarks.losses": "make_loss adagrad_step mixed_sgns",
+    },
+    "04": {"benchmarks.allreduce": "bare_ring compare_with_sockets"},
+    "05": {"helpers.text.skipgram": "shard", "helpers.word2vec.model": "make_tables nce_loss make_step"},
+    "06": {
+        "helpers.exchange.strategies": (
+            "batch_loss apply_gradients make_taped batch_gradients make_deduplicated small_steps side_by_side add_rows "
+            "all_rows make_local_sgd make_overlapped"
+        ),
+        "helpers.word2vec.model": "merge",
+        "helpers.word2vec.replicas": "due_rows merge_changes",
+        "helpers.word2vec.shared_negatives": "block_changes",
+        "helpers.exchange.cost_model": "row_bytes planned predicted",
+    },
+    "07": {
+        "helpers.cluster.sharded": "shards lookup gradients sgd add bundle local_steps",
+        "helpers.word2vec.model": "merge",
+    },
 }
 FIGURE_WORDS = re.compile(r"\b(plot|figure|bars|(heat)?map(?!-reduce)|drawing)s?\b", re.IGNORECASE)
 LEAKS = {
@@ -338,26 +358,29 @@ def solution_blocks(markdown):
 
 
 def copies(path):
-    """What a notebook and helpers both define is the same code, docstrings aside; see also STANDS_IN."""
+    """What a notebook and helpers both define is the same code, docstrings aside, in the module of STANDS_IN."""
+    due = {name: module for module, names in STANDS_IN.get(path.name[:2], {}).items() for name in names.split()}
     found, shown = [], set()
     for cell in cells(path, "code"):
-        if check_calls(cell):
-            continue
-        for name, code in definitions(tree(cell)):
+        for name, code in [] if check_calls(cell) else definitions(tree(cell)):
             shown.add(name)
-            if code not in helpers_code().get(name, {code}):
-                found.append(f"{cell.where}: {name} is not the same as in helpers")
-    missing = set(STANDS_IN.get(path.name[:2], ())) - shown
-    return found + [f"{path.name}: {name} of helpers does not stand in it" for name in sorted(missing)]
+            elsewhere = [module for module in code_of_modules().get(name, ()) if module.startswith("helpers")]
+            if name not in due and elsewhere:
+                found.append(f"{cell.where}: {name} is also in {elsewhere}, and not in STANDS_IN")
+            elif name in due and code != code_of_modules().get(name, {}).get(due[name]):
+                found.append(f"{cell.where}: {name} is not the same as in {due[name]}")
+    missing = sorted(due.keys() - shown)
+    return found + [f"{path.name}: {name} of {due[name]} does not stand in it" for name in missing]
 
 
 @functools.cache
-def helpers_code():
-    """{public name: {its code in each module of helpers that defines it}}."""
+def code_of_modules():
+    """{public name: {module of helpers or benchmarks that defines it: its code}}."""
     found = {}
-    for module in (ROOT / "helpers").rglob("*.py"):
-        for name, code in definitions(ast.parse(module.read_text(encoding="utf-8"))):
-            found.setdefault(name, set()).add(code)
+    for file in [*(ROOT / "helpers").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]:
+        module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+        for name, code in definitions(ast.parse(file.read_text(encoding="utf-8"))):
+            found.setdefault(name, {})[module] = code
     return found
 
 
