@@ -405,13 +405,13 @@ def test_an_interrupted_run_ends_its_kernel_normally(tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     wait_for(tmp_path / "started")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=90)
     assert process.returncode == 130 and out.splitlines()[0].endswith("interrupted") and len(out.splitlines()) == 1
     wait_for(tmp_path / "exited")
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
-def wait_for(path, seconds=30):
+def wait_for(path, seconds=90):
     end = time.monotonic() + seconds
     while not path.exists():
         assert time.monotonic() < end, f"{path.name} did not appear within {seconds} s"
