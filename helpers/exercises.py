@@ -134,10 +134,3 @@ def _key_vectors(loader, node):
 _Loader.add_constructor("!array", lambda loader, node: np.array(loader.construct_sequence(node, deep=True)))
 _Loader.add_constructor("!counter", lambda loader, node: Counter(loader.construct_scalar(node)))
 _Loader.add_constructor("!vectors", _key_vectors)
-
-
-def __getattr__(name):
-    """Until the last notebook has moved from check_x(fn) to check(fn)."""
-    if name.startswith("check_"):
-        return check
-    raise AttributeError(name)
