@@ -84,7 +84,8 @@ def gradients(tape, loss, tables):
 def sgd(table, gradients, lr):
     """table -= lr * gradient, on the rows of the gradient only. gradients: one of the lists that `gradients` gives."""
     for shard, gradient in zip(shards(table), gradients, strict=True):
-        shard.scatter_sub(tf.IndexedSlices(lr * gradient.values, gradient.indices))
+        change = lr * gradient.values
+        shard.scatter_sub(tf.IndexedSlices(change, gradient.indices))
 
 
 def adagrad(table, squares, gradients, lr):
@@ -129,15 +130,19 @@ def local_steps(tables, ids, loss, lr):
     pulled = [tf.nn.embedding_lookup(table, rows) for table, rows in zip(tables, different, strict=True)]
     copies, total = list(pulled), 0.0
     for step in tf.range(tf.shape(places[0])[0]):
-        rows = [tf.gather(copy, place[step]) for copy, place in zip(copies, places, strict=True)]
+        current = [place[step] for place in places]
+        rows = list(map(tf.gather, copies, current))
         with tf.GradientTape() as tape:
             tape.watch(rows)
             value = loss(*rows)
-        changes = zip(copies, places, tape.gradient(value, rows), strict=True)
-        copies = [tf.tensor_scatter_nd_sub(copy, place[step][:, None], lr * g) for copy, place, g in changes]
+        found = tape.gradient(value, rows)
+        copies = [
+            tf.tensor_scatter_nd_sub(copy, place[:, None], lr * gradient)
+            for copy, place, gradient in zip(copies, current, found)
+        ]
         total += value
-    for table, rows, copy, old in zip(tables, different, copies, pulled, strict=True):
-        add(table, rows, copy - old)
+    for table, rows, new, old in zip(tables, different, copies, pulled):
+        add(table, rows, new - old)
     return total / tf.cast(tf.shape(places[0])[0], total.dtype)
 
 
@@ -145,6 +150,8 @@ def add(table, rows, change):
     """table[rows] += change, each part on the server that has it. rows: int [n]; change: float32 [n, ...]."""
     first = 0
     for shard in shards(table):
-        here = tf.where((rows >= first) & (rows < first + shard.shape[0]))[:, 0]
-        shard.scatter_add(tf.IndexedSlices(tf.gather(change, here), tf.gather(rows, here) - first))
-        first += shard.shape[0]
+        last = first + shard.shape[0]
+        here = tf.where((rows >= first) & (rows < last))[:, 0]
+        local = tf.gather(rows, here) - first
+        shard.scatter_add(tf.IndexedSlices(tf.gather(change, here), local))
+        first = last
