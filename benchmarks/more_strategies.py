@@ -1,9 +1,9 @@
 """Strategies that notebook 06 does not tell, only its table shows: as those of helpers.exchange.strategies.
 
-`ALL` has every strategy by name, `planned` the cost of each.
+`ALL` has every strategy by name, `planned` the cost of each, `read` the text for all of them.
 """
 
-from functools import partial
+from functools import cache, partial
 
 import tensorflow as tf
 
@@ -25,7 +25,17 @@ from helpers.exchange.strategies import (
     side_by_side,
     small_steps,
 )
+from helpers.text.corpus import load_corpus
+from helpers.text.vocab import Vocab
 from helpers.word2vec.model import merge
+
+
+@cache
+def read(corpus, size, words):
+    """(ids, vocab): the first `words` words of a corpus, np.int32, and the vocabulary of its `size` most frequent."""
+    text = load_corpus(corpus, progress=False).words
+    vocab = Vocab.build(text, size)
+    return vocab.encode(text[:words]), vocab
 
 
 def make_halved(tables, hvd=None):

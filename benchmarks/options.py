@@ -4,6 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
+RESULTS = Path(__file__).parent / "results"
+
 
 def at_least(least):
     """A type for argparse: an int that is not below `least`."""

@@ -8,19 +8,16 @@ beside.
 import argparse
 import json
 import sys
-from functools import cache
 
 import numpy as np
 
-from benchmarks.more_strategies import ALL, planned
+from benchmarks.more_strategies import ALL, planned, read
 from benchmarks.options import check_writable, positive, write_json
 from benchmarks.words_per_second import train_gensim
 from helpers.cluster import connect, report
 from helpers.exchange.cost_model import fit, predicted, time_collectives
 from helpers.exchange.strategies import DIM, WINDOW, pairs_of
 from helpers.exchange.training import train_strategy
-from helpers.text.corpus import load_corpus
-from helpers.text.vocab import Vocab
 from helpers.word2vec.evaluation import neighbours, scores
 from helpers.word2vec.export import to_keyed_vectors
 
@@ -30,14 +27,6 @@ EXPECTED = """
     float integer, mean variance
 """
 COLUMNS = ("pairs_per_s", "bytes_per_pair", "formula", "share", "predicted", "loss", "found", "wordsim353", "simlex999")
-
-
-@cache
-def read(corpus, size, words):
-    """(ids, vocab): the first `words` words of a corpus, np.int32, and the vocabulary of its `size` most frequent."""
-    text = load_corpus(corpus, progress=False).words
-    vocab = Vocab.build(text, size)
-    return vocab.encode(text[:words]), vocab
 
 
 def run(name, text, alone, options):

@@ -4,7 +4,7 @@ Trains the same text (words that come at least 5 times, 128 dimensions, window 5
 - blocks: `helpers.word2vec.shared_negatives` on 1 rank and on --ranks ranks, one thread each;
 - gensim: its Word2Vec with --ranks worker threads;
 - canonical: the loop of the articles on Horovod: `generate_batch` draws 64 to 128 pairs, NCE with 64 samples, sparse
-  gradients. It is far too slow for whole epochs: CANONICAL_STEPS steps are timed, its seconds are extrapolated, and it
+  gradients. It is far too slow for whole epochs: --steps steps are timed, its seconds are extrapolated, and it
   has no scores.
 
 words_per_s are words of the text, also those that subsampling drops. Only training is timed, not the vocabulary, the
@@ -24,8 +24,8 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.options import check_writable, positive, write_json
-from helpers.cluster.on_engine import limit_threads
 from helpers.cluster import RankFailure, connect, report
+from helpers.cluster.on_engine import limit_threads
 from helpers.text.corpus import load_corpus
 from helpers.text.skipgram import generate_batch, shard
 from helpers.text.vocab import Vocab
@@ -33,7 +33,7 @@ from helpers.word2vec.evaluation import scores
 from helpers.word2vec.export import to_keyed_vectors
 
 DIM, WINDOW, NEGATIVES, THRESHOLD, MIN_COUNT = 128, 5, 5, 1e-4, 5
-SAMPLES, CANONICAL_STEPS = 64, 300
+SAMPLES = 64
 RANK_ENV = {
     "HOROVOD_CYCLE_TIME": "20",  # ms; blocks train on while they communicate, so to look every ms is a waste
     "TF_USE_LEGACY_KERAS": "1",  # TensorFlow imports Keras at once: this one is 80 MB smaller than Keras 3
@@ -57,8 +57,16 @@ def train_on_rank(shards, vocab, epochs, seed):
             report(step, steps, loss, pairs_per_s)
 
     vectors = train_blocks(
-        shards[hvd.rank()], vocab, dim=DIM, window=WINDOW, negatives=NEGATIVES, epochs=epochs, threshold=THRESHOLD,
-        seed=seed, report=tick, hvd=hvd if hvd.size() > 1 else None,
+        shards[hvd.rank()],
+        vocab,
+        dim=DIM,
+        window=WINDOW,
+        negatives=NEGATIVES,
+        epochs=epochs,
+        threshold=THRESHOLD,
+        seed=seed,
+        report=tick,
+        hvd=hvd if hvd.size() > 1 else None,
     )
     seconds = ticks[-1][0] - ticks[0][0]
     memory = psutil.Process().memory_full_info()
@@ -66,7 +74,7 @@ def train_on_rank(shards, vocab, epochs, seed):
     return vectors if hvd.rank() == 0 else None, seconds, ticks[-1][1] * seconds, megabytes
 
 
-def canonical_on_rank(shards, vocab, seed):
+def canonical_on_rank(shards, vocab, steps, seed):
     """On a rank: the seconds that a pair takes."""
     import horovod.tensorflow as hvd
     import tensorflow as tf
@@ -78,7 +86,7 @@ def canonical_on_rank(shards, vocab, seed):
     step = make_step(tables, hvd.DistributedGradientTape, SAMPLES)
     part = shards[hvd.rank()]
     rng, pairs = np.random.default_rng([seed, hvd.rank()]), 0
-    for number in range(CANONICAL_STEPS + 10):
+    for number in range(steps + 10):
         if number == 10:
             begin, pairs = time.perf_counter(), 0
         centers, contexts = generate_batch(part, 2 * int(rng.integers(32, 65)), 2, WINDOW, rng)
@@ -98,10 +106,10 @@ def run_blocks(n, ids, vocab, options, seed):
     return {"seconds": max(seconds), "pairs": sum(pairs), **memory, **quality(vectors[0], vocab)}
 
 
-def run_canonical(n, ids, vocab, pairs, seed):
+def run_canonical(n, ids, vocab, options, pairs, seed):
     with connect(n, attach=False) as ranks:
         ranks.run(limit_threads, 1)
-        pair = max(ranks.run(canonical_on_rank, [shard(ids, rank, n) for rank in range(n)], vocab, seed))
+        pair = max(ranks.run(canonical_on_rank, [shard(ids, rank, n) for rank in range(n)], vocab, options.steps, seed))
     return {"seconds": pairs / n * pair, "pairs": pairs, **dict.fromkeys(SCORES)}
 
 
@@ -151,7 +159,7 @@ def measure(words, vocab, options):
                 run = (
                     run_gensim(n, words, vocab, options, pairs, seed)
                     if system == "gensim"
-                    else run_canonical(n, ids, vocab, pairs, seed)
+                    else run_canonical(n, ids, vocab, options, pairs, seed)
                 )
             runs.setdefault((system, n), []).append(run)
     return [row(system, n, found, len(words), options) for (system, n), found in runs.items()]
@@ -168,12 +176,19 @@ def row(system, n, runs, n_words, options):
     means = {name: statistics.mean(values) if values else None for name, values in known.items()}
     memory = {name: max(run[name] for run in runs) for name in ("mb_per_rank", "mb_of_tables") if name in runs[0]}
     return {
-        "system": system, "ranks": n, **speeds, **means, **memory, "epochs": options.epochs, "seed": options.seed,
-        "repeats": len(runs), "extrapolated": system == "canonical",
+        "system": system,
+        "ranks": n,
+        **speeds,
+        **means,
+        **memory,
+        "epochs": options.epochs,
+        "seed": options.seed,
+        "repeats": len(runs),
+        "extrapolated": system == "canonical",
     }
 
 
-def print_table(rows):
+def print_table(rows, steps):
     gensim = next(row["words_per_s"] for row in rows if row["system"] == "gensim")
     print(f"{'system':<11}{'ranks':>6}{'words/s':>12}{'x gensim':>10}{'pairs/s':>13}{'seconds':>10}", end="")
     print(f"{'WordSim':>9}{'SimLex':>8}{'analogy':>9}")
@@ -182,7 +197,7 @@ def print_table(rows):
         print(f"{row['system']:<11}{row['ranks']:>6}{row['words_per_s']:>12,.0f}{ratio:>10.2f}", end="")
         print(f"{row['pairs_per_s']:>13,.0f}{row['seconds']:>10,.1f}{'*' if row['extrapolated'] else ' '}", end="")
         print("".join(f"{'-' if row[name] is None else format(row[name], '.3f'):>8}" for name in SCORES))
-    print(f"* extrapolated from {CANONICAL_STEPS} steps. gensim: threads for ranks, pairs as blocks on 1 rank.")
+    print(f"* extrapolated from {steps} steps. gensim: threads for ranks, pairs as blocks on 1 rank.")
     for row in rows:
         if "mb_per_rank" in row:
             print(f"blocks, {row['ranks']} rank(s): {row['mb_per_rank']:,.0f} MB each at the end, ", end="")
@@ -227,6 +242,7 @@ def main():
     parser.add_argument("--ranks", type=positive, default=2, help="ranks, and gensim's threads (default: 2)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=positive, default=3, help="so many seeds from --seed on (default: 3)")
+    parser.add_argument("--steps", type=positive, default=300, help="of the canonical loop (default: 300)")
     parser.add_argument("--json", metavar="OUT", help="write the rows to this file")
     parser.add_argument("--figure", metavar="OUT", help="draw them into this PNG")
     options = parser.parse_args()
@@ -238,7 +254,7 @@ def main():
         rows = measure(corpus.words, vocab, options)
     except (OSError, ValueError, RankFailure) as error:
         sys.exit(str(error))
-    print_table(rows)
+    print_table(rows, options.steps)
     if options.json:
         write_json(options.json, [{**row, "corpus": Path(corpus.name).name} for row in rows])
     if options.figure:

@@ -94,12 +94,10 @@ def predicted(name, ids, vocab, disabled, network, size=2, plan=planned):
     disabled: pairs/s with communication disabled; network: latency and bandwidth of `fit`; plan: see `planned`.
     """
     pairs, messages, sent = plan(name, ids, vocab, size)
-    latency, bandwidth = network
     compute = size * pairs / disabled
-    communicate = messages * latency + sent / bandwidth
-    if name in ("overlap", "blocks"):
-        return size * pairs / max(compute, communicate)
-    return size * pairs / (compute + communicate)
+    communicate = messages * network[0] + sent / network[1]
+    combine = max if name in ("overlap", "blocks") else sum
+    return size * pairs / combine([compute, communicate])
 
 
 def time_collectives(hvd, sizes=(1_000, 30_000, 300_000, 3_000_000)):

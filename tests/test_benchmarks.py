@@ -1,0 +1,88 @@
+"""The command lines of the benchmarks, on texts and messages so small that they end in seconds."""
+
+import json
+import subprocess
+import sys
+from contextlib import nullcontext
+
+import pytest
+
+from benchmarks import allreduce, options, strategies
+from benchmarks.more_strategies import ALL
+from helpers.cluster import connect
+
+
+@pytest.fixture(scope="module")
+def ranks():
+    with connect(2) as ranks:
+        yield ranks
+
+
+def run(module, arguments, monkeypatch, ranks=None):
+    """A benchmark's main() with these arguments; where it connects to ranks, it gets the two that are there."""
+    if ranks:
+        monkeypatch.setattr(module, "connect", lambda n, **options: nullcontext(ranks))
+    monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
+    module.main()
+
+
+def test_allreduce(ranks, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out.json"
+    run(allreduce, ["--ranks", 2, "--repeats", 3, "--most-mb", 1, "--json", out], monkeypatch, ranks)
+    found = json.loads(out.read_text())
+    assert [row["bytes"] for row in found["rows"]] == [1024 * 4**i for i in range(6)]
+    assert all(row["seconds"] > 0 and row["tcp_seconds"] > 0 for row in found["rows"])
+    assert [line["system"] for line in found["fits"]] == ["horovod", "sockets"]
+    assert "2 ranks, horovod: latency" in capsys.readouterr().out
+
+
+def test_strategies(ranks, tmp_path, monkeypatch, capsys):
+    names, out = ["one message", "overlap", "blocks"], tmp_path / "out.json"
+    text = ["--corpus", "planted", "--words", 150_000, "--vocabulary", 600, "--seconds", 0.05]
+    run(strategies, [*text, "--strategies", *names, "--json", out], monkeypatch, ranks)
+    found = json.loads(out.read_text())
+    rows = {(row["strategy"], row["ranks"]): row for row in found["rows"]}
+    assert list(rows) == [(name, size) for name in names for size in (1, 2)] + [("gensim, 2 workers", 2)]
+    assert all(row["pairs_per_s"] > 0 and row["pairs"] > 0 for row in rows.values())
+    for name in names:
+        one, two = rows[name, 1], rows[name, 2]
+        assert two["predicted"] > 0 and two["formula"] > 0 and two["share"] < 1
+        assert two["bytes_per_pair"] > 10 * one["bytes_per_pair"]
+    assert found["settings"]["words"] == 150_000 and found["latency"] >= 0
+    assert "overlap" in capsys.readouterr().out
+
+
+def test_the_saved_results_have_all_strategies():
+    saved = json.loads((options.RESULTS / "strategies.json").read_text())
+    assert {row["strategy"] for row in saved["rows"]} == {*ALL, "gensim, 2 workers"}
+
+
+def test_words_per_second(tmp_path):
+    """In a process of its own, as a reader runs it, but with one rank."""
+    out, figure = tmp_path / "out.json", tmp_path / "out.png"
+    small = ["--corpus", "planted", "--epochs", "1", "--ranks", "1", "--repeats", "1", "--steps", "5"]
+    command = [sys.executable, "-m", "benchmarks.words_per_second", *small, "--json", out, "--figure", figure]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(out.read_text())
+    assert [(row["system"], row["ranks"]) for row in rows] == [("blocks", 1), ("gensim", 1), ("canonical", 1)]
+    assert all(row["words_per_s"] > 0 and row["corpus"] == "planted" for row in rows)
+    assert [row["extrapolated"] for row in rows] == [False, False, True]
+    assert figure.stat().st_size > 1_000 and "extrapolated from 5 steps" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["allreduce", "strategies", "words_per_second"])
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(name, tmp_path):
+    out = tmp_path / "nowhere" / "out.json"
+    small = [] if name == "allreduce" else ["--corpus", "planted"]
+    command = [sys.executable, "-m", f"benchmarks.{name}", *small, "--json", out]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stderr.strip().endswith("No such file or directory")
+    assert "ranks ready" not in done.stdout
+
+
+@pytest.mark.parametrize("value", ["0", "-3", "1.5", "x"])
+def test_options_refuse_what_is_no_positive_number(value):
+    with pytest.raises((ValueError, options.argparse.ArgumentTypeError)):
+        options.positive(value)
+    assert options.positive("3") == 3
