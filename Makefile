@@ -1,6 +1,6 @@
 # What each command does is in tools/; `make` lists them.
-PYTHON ?= $(or $(shell for p in python3 python3.12 python3.11 python3.10; do \
-	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && echo $$p && break; done),python3)
+PYTHON ?= $(or $(shell for p in python3 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && echo $$p && break; done),python3)
 RUN := PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python
 LAB := $(if $(filter 0,$(shell id -u)),--allow-root) \
 	$(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),,--no-browser)

@@ -102,9 +102,9 @@ def python_problem(version):
     """Nothing is wrong with the Python that runs this when `.venv` already has one that is right."""
     if venv_is_usable():
         return None
-    if not (3, 10) <= tuple(version[:2]) <= (3, 12):
+    if not (3, 11) <= tuple(version[:2]) <= (3, 12):
         return (
-            "Python 3.10, 3.11 or 3.12 is needed and this is {}.{}; install one of them and name it, as in "
+            "Python 3.11 or 3.12 is needed and this is {}.{}; install one of them and name it, as in "
             "`make setup PYTHON=python3.12`, or take the conda path in README.md.".format(*version[:2])
         )
     try:
@@ -242,7 +242,7 @@ def venv_is_usable():
     activate = VENV / "bin" / "activate"
     if not (PYTHON.exists() and activate.exists() and str(VENV) in activate.read_text()):
         return False
-    return bool(re.search(r"^version\S* = 3\.1[012]\.", (VENV / "pyvenv.cfg").read_text(), re.MULTILINE))
+    return bool(re.search(r"^version\S* = 3\.1[12]\.", (VENV / "pyvenv.cfg").read_text(), re.MULTILINE))
 
 
 def fingerprint():
