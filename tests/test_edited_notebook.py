@@ -1,0 +1,91 @@
+"""What a notebook shows is what runs: with a wrong definition in a shown cell it fails; an edit reaches the ranks."""
+
+import ast
+import asyncio
+import re
+
+import nbformat
+import notebook_rules as rules
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+STILL = """
+def {name}(*tables, **options):  # the step returns without updating
+    return lambda *batch, **more: tf.constant(0.0)
+"""
+LOSES = """
+def {name}(*arguments):  # the first pair is lost
+    return [side[1:] for side in as_shown(*arguments)]
+"""
+TURNED = """
+def {name}(*arguments, **options):  # contexts for centers
+    return as_shown(*arguments, **options)[::-1]
+"""
+SMALLER = """
+def {name}(tables, centers, contexts, samples, **options):
+    return 0.9 * as_shown(tables, centers, contexts, samples, **options)
+"""
+FORGETS = """
+def {name}(table, gradients, lr):  # pushes nothing
+    pass
+"""
+SLOWER = """
+def {name}(*tables, **options):  # learns a tenth slower
+    step = as_shown(*tables, **options)
+    return lambda centers, contexts, lr: step(centers, contexts, 0.9 * lr)
+"""
+EDITS = [
+    ("02", "pairs_within", LOSES),
+    ("02", "generate_batch", TURNED),
+    ("03", "nce", SMALLER),
+    ("05", "make_step", STILL),
+    ("06", "make_taped", STILL),
+    ("07", "sgd", FORGETS),
+]
+
+
+def edited(number, name, text):
+    """(a copy of the notebook whose cell that defines `name` defines it anew right below, the place of that cell)."""
+    (path,) = (rules.ROOT / "notebooks").glob(f"{number}_*.ipynb")
+    notebook = nbformat.read(path, as_version=4)
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and re.search(rf"^def {name}\(", cell.source, re.MULTILINE):
+            python = ast.parse(re.sub(r"(?m)^%", "# ", cell.source))  # as many lines, and no magic
+            (end,) = [node.end_lineno for node in python.body if getattr(node, "name", "") == name]
+            lines = cell.source.splitlines()
+            cell.source = "\n".join([*lines[:end], f"as_shown = {name}", text.format(name=name), *lines[end:]])
+            return notebook, place
+    raise AssertionError(f"{path.name} does not define {name}")
+
+
+def run(notebook):
+    """Every cell until one fails. Returns (its place, the name of its error), or None."""
+    client = NotebookClient(
+        notebook, timeout=200, kernel_name="python3", resources={"metadata": {"path": str(rules.ROOT / "notebooks")}}
+    )
+    failed = []
+    client.on_cell_error = lambda cell, cell_index, execute_reply: failed.append(cell_index)
+    try:
+        asyncio.run(client.async_execute())
+    except CellExecutionError as error:
+        return failed[0], error.ename
+    return None
+
+
+@pytest.mark.parametrize(("number", "name", "text"), EDITS, ids=[f"{number}-{name}" for number, name, _ in EDITS])
+def test_a_notebook_fails_when_a_shown_definition_is_wrong(number, name, text):
+    notebook, place = edited(number, name, text)
+    failure = run(notebook)
+    assert failure is not None, f"with a wrong {name} every cell passes"
+    assert failure[1] == "AssertionError" and failure[0] >= place, failure
+
+
+def test_ranks_and_serial_run_stay_equal_when_the_shown_step_learns_a_tenth_slower():
+    notebook, place = edited("05", "make_step", SLOWER)
+    compared = (n for n, c in enumerate(notebook.cells) if re.search(r"^assert .*(EQUAL|largest_diff)", c.source, re.M))
+    last = next(compared)
+    assert last > place
+    notebook.cells = [*notebook.cells[: last + 1], notebook.cells[-1]]
+    assert "ranks.close()" in notebook.cells[-1].source
+    assert run(notebook) is None
