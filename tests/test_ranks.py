@@ -181,13 +181,6 @@ def test_progress_shows_step_loss_and_speed(ranks, capsys):
     assert shown.err == ""
 
 
-def test_restart_gives_the_same_engines_other_settings(ranks):
-    before = ranks.run(os.getpid)
-    ranks.restart({"HOROVOD_CYCLE_TIME": 7})
-    assert ranks.run(os.getenv, "HOROVOD_CYCLE_TIME") == ["7", "7"]
-    assert ranks.run(where) == [(0, 0, 2, 3.0), (1, 1, 2, 3.0)] and ranks.run(os.getpid) == before
-
-
 def test_threads_of_a_started_tensorflow_are_not_ignored(ranks):
     def ask_for_more():
         import tensorflow as tf

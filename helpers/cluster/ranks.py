@@ -125,16 +125,6 @@ class Ranks:
         gone = self._group.gone()
         return [rank for rank, engine in enumerate(self.engines) if engine["id"] in gone]
 
-    def restart(self, env):
-        """End Horovod and initialise it again on the same engines, with other settings; what ranks held is gone.
-
-        env: as for `connect`; a variable that an earlier call has set stays. Raises ValueError under MPI, which can be
-        initialised once in a process, and RankFailure as `connect` does.
-        """
-        if self.controller == "mpi":
-            raise ValueError("MPI can be initialised once in a process: call connect() for new ranks")
-        self._initialise(None, {name: str(value) for name, value in env.items()}, timeout=60)
-
     def close(self):
         """Shut Horovod down, and stop the engines if `connect` started them. Can be called twice."""
         global _open
