@@ -74,7 +74,8 @@ def test_words_per_second(tmp_path):
 @pytest.mark.parametrize("module", [allreduce, strategies, words_per_second])
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(module, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "connect", None)  # would raise
-    text = {allreduce: [], strategies: ["--corpus", "planted", "--vocabulary", 300]}.get(module, ["--corpus", "planted"])
+    text = [] if module is allreduce else ["--corpus", "planted"]
+    text += ["--vocabulary", 300] if module is strategies else []
     with pytest.raises(SystemExit, match="cannot be written: No such file or directory"):
         run(module, [*text, "--json", tmp_path / "nowhere" / "out.json"], monkeypatch)
 
