@@ -61,8 +61,8 @@ def analogies(keyed, restrict=ANALOGY_WORDS):
     """The analogy questions by section: dict, name -> (answered right, covered by the vocabulary, in the file).
 
     The answer is the word with the largest cosine to b - a + c, of vectors of length 1, among the first `restrict`
-    words, a, b and c left out ("3CosAdd"). gensim's evaluate_word_analogies does the
-    same one question at a time; matrix products need a tenth of its time.
+    words, a, b and c left out ("3CosAdd"). The same as gensim's evaluate_word_analogies, which asks one question at
+    a time, in matrix products.
     """
     index = {word.upper(): i for i, word in reversed(list(enumerate(keyed.index_to_key[:restrict])))}
     unit = keyed.vectors[:restrict] / np.linalg.norm(keyed.vectors[:restrict], axis=1, keepdims=True)
