@@ -1,8 +1,11 @@
-"""Sockets that count bytes and give up in time; the fitted line."""
+"""Sockets that count bytes and give up in time; the fitted line; the timeline that 04 draws."""
 
+import json
 import socket
 import threading
+from pathlib import Path
 
+import nbformat
 import numpy as np
 import pytest
 
@@ -133,3 +136,35 @@ def test_fit_is_relative():
 def test_fit_is_never_negative():
     latency, _, error = fit_line([1e6, 2e6, 4e6], [1e-3, 3e-3, 8e-3])
     assert latency == 0 and error > 0.1
+
+
+@pytest.fixture(scope="module")
+def timeline_spans():
+    """The function of that name, out of the cell of notebook 04 that defines it."""
+    path = Path(__file__).resolve().parent.parent / "notebooks" / "04_collectives.ipynb"
+    sources = [cell.source for cell in nbformat.read(path, 4).cells]
+    names = {"json": json, "Path": Path}
+    exec(next(source for source in sources if source.startswith("def timeline_spans")), names)
+    return names["timeline_spans"]
+
+
+@pytest.mark.parametrize("end", ["]", ",\n", ""])
+def test_timeline_spans_nest(timeline_spans, tmp_path, end):
+    events = [
+        {"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros": 1}},
+        {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "loss"}},
+        {"ph": "B", "name": "ALLREDUCE", "ts": 5000, "pid": 1},
+        {"ph": "i", "name": "CYCLE_START", "ts": 5500, "s": "g"},
+        {"ph": "B", "name": "GLOO_ALLREDUCE", "ts": 6000, "pid": 1},
+        {"ph": "E", "ts": 7000, "pid": 1},
+        {"ph": "E", "ts": 9000, "pid": 1, "args": {"dtype": "float32", "shape": "[1]"}},
+    ]
+    path = tmp_path / "timeline.json"
+    path.write_text(json.dumps(events)[:-1] + end)
+    assert timeline_spans(path) == [["loss", "GLOO_ALLREDUCE", 1.0, 2.0], ["loss", "ALLREDUCE", 0.0, 4.0]]
+
+
+def test_an_empty_timeline_has_no_spans(timeline_spans, tmp_path):
+    path = tmp_path / "timeline.json"
+    path.write_text("[\n]")
+    assert timeline_spans(path) == []
