@@ -13,11 +13,11 @@ import numpy as np
 
 from benchmarks.more_strategies import ALL, planned, read
 from benchmarks.options import check_writable, positive, write_json
+from benchmarks.training import train_strategy
 from benchmarks.words_per_second import train_gensim
 from helpers.cluster import connect, report
 from helpers.exchange.cost_model import fit, predicted, time_collectives
 from helpers.exchange.strategies import DIM, WINDOW, pairs_of
-from helpers.exchange.training import train_strategy
 from helpers.word2vec.evaluation import neighbours, scores
 from helpers.word2vec.export import to_keyed_vectors
 

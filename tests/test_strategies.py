@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import more_strategies
+from benchmarks.training import train_strategy
 from helpers.cluster.ranks import connect
 from helpers.exchange import cost_model, strategies, training
 from helpers.text.corpus import load_corpus
@@ -156,7 +157,7 @@ def train_short(name, n, limits):
     strategy = more_strategies.ALL[name]
     strategy = strategy._replace(batch=96 if strategy.batch == 96 else 160)
     seen = []
-    found = training.train_strategy(
+    found = train_strategy(
         strategy, 50 + np.arange(n) % 500, vocab, hvd, report=lambda *row: seen.append(row), **limits
     )
     return found["steps"], found["pairs"], found["vectors"], len(seen)
@@ -182,7 +183,7 @@ def test_more_seconds_are_more_steps_and_are_reported(name, ranks):
 def test_a_run_has_one_limit(name, limits):
     vocab = Vocab.build(load_corpus("planted", n_words=5_000, progress=False).words)
     with pytest.raises(ValueError, match="give either pairs or seconds"):
-        training.train_strategy(strategies.STRATEGIES[name], np.arange(1, 400), vocab, **limits)
+        train_strategy(strategies.STRATEGIES[name], np.arange(1, 400), vocab, **limits)
 
 
 # ---- What it costs
@@ -267,7 +268,7 @@ def test_a_plan_by_hand(text):
     assert more_strategies.planned("canonical", ids, vocab, size=4)[2] == 3 * (96 * 516 + 160 * 532)
     pairs, messages, sent = more_strategies.planned("blocks", ids, vocab)
     due = np.mean([len(due_rows(step, words)) for step in range(64)])
-    assert (10 * pairs, messages) == (pytest.approx(training.pairs_of(ids, vocab) / 2), 1)
+    assert (10 * pairs, messages) == (pytest.approx(strategies.pairs_of(ids, vocab) / 2), 1)
     assert sent == pytest.approx((2 * due + words / 10) * 516)
 
 

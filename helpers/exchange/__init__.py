@@ -10,6 +10,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "cost_model": [*COST, "row_bytes", "time_collectives"],
         "sockets": ["Sockets"],
         "strategies": STRATEGY,
-        "training": ["batches", "bytes_sent", "start_tables", "train_strategy"],
+        "training": ["batches", "bytes_sent", "start_tables"],
     },
 )
