@@ -227,37 +227,6 @@ def nearest_prose(some_cells):
 # ---- the lesson
 
 
-def opening(path):
-    """A title; then what you will be able to do, and the time and the memory that it takes."""
-    first = next(iter(cells(path)), None)
-    if first is None or first.cell_type != "markdown" or not first.source.startswith("# "):
-        return [f"{path.name}: does not open with a markdown cell `# Title`"]
-    text = "\n".join(cell.source for cell in cells(path, "markdown")[:2])
-    parts = {
-        "what the reader will be able to do": r"able to",
-        "how long it takes": r"\bminutes?\b|\bseconds?\b|\d s\b",
-        "how much memory it takes": r"\d [GM]B\b",
-    }
-    missing = [what for what, form in parts.items() if not re.search(form, text)]
-    return [f"{path.name}: does not open with {what}" for what in missing]
-
-
-def closing(path):
-    """A recap, exercises, then the link to the next notebook; ranks are closed in the last code cell."""
-    everything = cells(path)
-    missing = [word for word in ("recap", "exercise") if not place(word, everything)]
-    found = [f"{path.name}: no heading with {word!r}" for word in missing]
-    later = [other.name for other in sorted(path.parent.glob("*.ipynb")) if other.name > path.name]
-    end = everything[(place("exercise", everything) or 1) - 1 :]
-    if later and not any(f"({later[0]})" in cell.source for cell in end if cell.cell_type == "markdown"):
-        found.append(f"{path.name}: no link to {later[0]} after the exercises")
-    code = cells(path, "code")
-    connects = any(called(call) == "connect" for cell in code for call in calls(tree(cell)))
-    if connects and not any(called(call) == "close" for call in calls(tree(code[-1]))):
-        found.append(f"{code[-1].where}: the last code cell does not close the ranks")
-    return found
-
-
 def place(word, some_cells):
     """The number, from 1, of the last cell with `word` in a heading; 0 when there is none."""
     return max((number for number, cell in enumerate(some_cells, 1) if word in headings(cell)), default=0)
@@ -419,5 +388,5 @@ def readme_links(readme):
 
 RULES = (
     file_format, cell_sizes, executed, compared_outputs, no_leaks, figures,
-    opening, closing, px_cells, magics, links, exercises, solutions, copies,
+    px_cells, magics, links, exercises, solutions, copies,
 )

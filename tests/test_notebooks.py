@@ -34,19 +34,10 @@ def test_there_are_notebooks():
     assert NOTEBOOKS, f"no notebook in {rules.ROOT / 'notebooks'}"
 
 
-def applies(rule, path):
-    """Until every notebook is in the new style, which has its own opening and closing."""
-    legacy = rule in (rules.opening, rules.closing)
-    if legacy or rule in (*lesson_rules.STYLE, rules.copies):
-        return legacy != lesson_rules.in_new_style(path)
-    return True
-
-
 KEPT = [
     pytest.param(rule, path, id=f"{rule.__module__}.{rule.__name__}-{path.stem}")
     for rule in (*rules.RULES, *lesson_rules.STYLE)
     for path in NOTEBOOKS
-    if applies(rule, path)
 ]
 
 
@@ -177,15 +168,6 @@ SPOILT = [
     (rules.figures, "not PNG", output("plot", shown("image/svg+xml", "<svg/>"))),
     (rules.figures, "HTML with ids", output("px", shown("text/html", '<table id="T_3f2a">'))),
     (rules.figures, "does not say", source("alt", "A line, see map-reduce.")),
-    (rules.opening, "# Title", lambda notebook: notebook.cells.pop(0)),
-    (rules.opening, "# Title", source("title", "## able to, 2 minutes, 1 GB")),
-    (rules.opening, "able to do", source("title", "# Toy\n20 seconds, 1 GB")),
-    (rules.opening, "how long", source("title", "# Toy\nable to, 1 GB")),
-    (rules.opening, "memory", source("title", "# Toy\nable to, 20 seconds")),
-    (rules.closing, "'recap'", source("recap", "recap")),
-    (rules.closing, "'exercise'", source("exercises", "Exercises")),
-    (rules.closing, "no link to 91_more.ipynb", source("next", "Next: 91_more.ipynb")),
-    (rules.closing, "close", source("close", "ranks")),
     (rules.px_cells, "below the first line", source("px", "# on each rank\n%%px\nassert x")),
     (rules.px_cells, NO_ASSERT, lambda notebook: [source(id, "x")(notebook) for id in ("check", "plot")]),
     (rules.magics, "'html'", source("check", "%%html\n<b>")),
