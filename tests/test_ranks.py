@@ -454,9 +454,10 @@ def test_mpiexec_starts_more_ranks_than_cores_for_anyone(user, tmp_path):
 @MPI
 def test_mpi_engines_of_our_own_more_than_cores_and_what_they_listen_on():
     n = joblib.cpu_count() + 1
-    shared = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
     with connect(n, controller="mpi", grace=5) as ranks:
         assert ranks.controller == "mpi"
+        folder = ranks.run(os.environ.get, "PRTE_MCA_prte_tmpdir_base")[0]
+        assert os.path.isdir(folder)
         assert [answer[:3] for answer in ranks.run(where)] == [(rank, rank, n) for rank in range(n)]
         found = listening([psutil.Process(e["pid"]) for e in ranks.engines])
         assert {address for _, address in found} == {"127.0.0.1"}, "the ranks, which exchange by shared memory"
@@ -466,8 +467,7 @@ def test_mpi_engines_of_our_own_more_than_cores_and_what_they_listen_on():
         with pytest.raises(RankFailure, match="died"):
             ranks.run(die, 1, True)
     assert not any(psutil.pid_exists(engine["pid"]) for engine in ranks.engines)
-    if shared:
-        assert not {name for name in set(os.listdir("/dev/shm")) - shared if name.startswith("ranks-")}
+    assert not os.path.exists(folder)
 
 
 @MPI
