@@ -2,5 +2,11 @@
 
 import signal
 
+from hypothesis import settings
+
 # a shell starts its background jobs deaf to Ctrl-C, and what the tests start and interrupt would inherit that
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# how long an example takes says something about the machine, and nothing about the code
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
