@@ -65,19 +65,12 @@ def expected_seconds(path):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Slow files first; the cells of a notebook, the tests of a file and those that share ranks go to one worker."""
+    """Slow files first; the cells of a notebook and the tests of a file go to one worker."""
     seconds = {path: expected_seconds(path) for path in {item.path for item in items}}
     items.sort(key=lambda item: -seconds[item.path])
     if config.pluginmanager.hasplugin("xdist"):
         for item in items:
-            item.add_marker(pytest.mark.xdist_group(shared_fixture(item) or item.path.name))
-
-
-def shared_fixture(item):
-    """The name of a fixture that the session has once, as two ranks, or None."""
-    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    ours = [name for name, found in known.items() if found[-1].scope == "session" and found[-1].baseid == "tests"]
-    return min(ours, default=None)
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 def pytest_collection_finish(session):

@@ -4,6 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
+from helpers.text.files import written_whole
+
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -36,6 +38,5 @@ def check_writable(*paths):
 
 def write_json(path, results):
     """Write a file of results; whoever reads it meanwhile, or stops the program, finds the old one or the new one."""
-    part = Path(f"{path}.part")
-    part.write_text(json.dumps(results, indent=1) + "\n")
-    part.replace(path)
+    with written_whole(path) as file:
+        file.write(json.dumps(results, indent=1) + "\n")

@@ -11,7 +11,6 @@ from browser import BROWSER, page_in, pages
 
 ROOT = Path(__file__).resolve().parent.parent
 pytest.importorskip("sphinx", reason="the book is rendered in the environment of make setup")
-pytestmark = pytest.mark.xdist_group("book")
 TINY = "# Tiny\n\n```{toctree}\nother\n```\n\n![a figure](figure.png)\n\n[there](other.md#a-place)\n"
 
 

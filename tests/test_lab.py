@@ -16,7 +16,7 @@ import pytest
 from browser import BROWSER, page_in
 
 ROOT = Path(__file__).resolve().parent.parent
-pytestmark = [BROWSER, pytest.mark.xdist_group("lab")]
+pytestmark = BROWSER
 RUN_SECONDS = 280
 CELLS = """jupyterapp.shell.currentWidget.content.widgets.map(cell => ({
     source: cell.model.sharedModel.getSource(),
