@@ -6,6 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "engines": ["RankFailure", "tail"],
+        "hosts": ["HostsUnavailable", "hosts"],
         "live_line": ["report"],
         "parameter_servers": ["PSCluster", "attach_servers", "start_servers"],
         "processes": ["MemoryWatch", "available", "slowed"],
