@@ -222,6 +222,28 @@ def test_the_same_notebook_attaches_to_a_running_ipcluster(page, ipcluster):
     do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
 
 
+def test_05_trains_with_a_live_line_and_obeys_interrupt(page):
+    open_notebook(page, "05_horovod_word2vec.ipynb")
+    run_all(page)
+    training = index_of(page, "losses = train(")
+    lines = set()
+
+    def live():
+        outputs = page.evaluate(CELLS)[training]["outputs"]
+        lines.update(str(output["data"]) for output in outputs if "rank 0: loss" in str(output.get("data")))
+        return len(lines) > 2 or is_idle(page)
+
+    wait_for(live, RUN_SECONDS)
+    assert len(lines) > 2
+    menu(page, "Kernel", "Interrupt Kernel")
+    wait_for(lambda: is_idle(page))
+    assert "interrupted: these ranks are closed, connect() gives new ones" in printed(page.evaluate(CELLS)[training])
+    connect = index_of(page, "connect(2)")
+    run_cell(page, connect)
+    wait_for(lambda: "2 ranks ready" in printed(page.evaluate(CELLS)[connect]) and is_idle(page))
+    do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+
+
 def test_shut_down_leaves_no_process(page, address):
     open_notebook(page, "00_start_here.ipynb")
     ranks = engines(kernel(page)) or start_ranks(page)
