@@ -11,8 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.cluster import hosts as module
-from helpers.cluster.hosts import HostsUnavailable, hosts
+from helpers.cluster import HostsUnavailable, hosts
 
 try:
     with hosts(1):
@@ -175,6 +174,6 @@ def test_sentences_without_rights_or_tools(monkeypatch):
         hosts(1)
     assert "\n" not in str(error.value)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(module, "PATH", "/nowhere")
+    monkeypatch.setattr(sys.modules[hosts.__module__], "PATH", "/nowhere")
     with pytest.raises(HostsUnavailable, match="need ip, tc, .*sshd.*: install iproute2 and .*openssh-server"):
         hosts(1)
