@@ -26,7 +26,7 @@ STANDS_IN = {  # notebook: module: what both define, and what must be the same c
         "helpers.word2vec.dataset": "thinned block_pairs pair_dataset",
     },
     "03": {
-        "helpers.word2vec.losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
+        "benchmarks.four_losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
         "benchmarks.losses": "make_loss adagrad_step mixed_sgns",
     },
     "04": {"benchmarks.allreduce": "bare_ring compare_with_sockets"},

@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import losses as benchmark
-from helpers.word2vec.losses import LOSSES, Samples, full_softmax, sgns
+from benchmarks.four_losses import LOSSES, full_softmax, sgns
+from helpers.word2vec.samplers import Samples
 
 V, DIM, BATCH = 40, 5, 7
 COUNTS = np.array([3, *(1000 // np.arange(1, V))])

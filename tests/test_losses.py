@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from helpers.word2vec import losses
-from helpers.word2vec.losses import LOSSES, SAMPLERS, Samples, draw_samples, nce, probabilities, sgns
+from benchmarks import four_losses as losses
+from benchmarks.four_losses import LOSSES, nce, sgns
+from helpers.word2vec.samplers import (
+    SAMPLERS,
+    Samples,
+    check_sampler,
+    draw_samples,
+    frequency_biases,
+    probabilities,
+)
 
 V, DIM, BATCH, SAMPLED = 40, 5, 7, 12
 COUNTS = np.array([3, *(1000 // np.arange(1, V))])  # UNK is rarer than the words after it
@@ -176,7 +184,7 @@ def test_frequency_biases_leave_little_to_learn_without_vectors(name):
     """With counts as the only knowledge, these biases are where the gradient of the biases is almost 0."""
     chance = COUNTS / COUNTS.sum()
     contexts = tf.constant(np.random.default_rng(0).choice(V, 20_000, p=chance), tf.int32)
-    tables = [tf.zeros([V, 1]), tf.zeros([V, 1]), tf.Variable(losses.frequency_biases(name, COUNTS, 3))]
+    tables = [tf.zeros([V, 1]), tf.zeros([V, 1]), tf.Variable(frequency_biases(name, COUNTS, 3))]
     tf.random.set_seed(0)
 
     @tf.function
@@ -193,7 +201,7 @@ def test_frequency_biases_leave_little_to_learn_without_vectors(name):
 
 def test_unk_needs_no_place_in_the_order():
     draw_samples("log_uniform", COUNTS, tf.range(3), 5)
-    losses.check_sampler("log_uniform", [5, 5, 5], 3)
+    check_sampler("log_uniform", [5, 5, 5], 3)
 
 
 # ---- Bad input
@@ -201,7 +209,7 @@ def test_unk_needs_no_place_in_the_order():
 
 def test_unknown_names():
     with pytest.raises(ValueError, match="no loss 'softmax': choose one of full_softmax, sampled_softmax, nce, sgns"):
-        losses.frequency_biases("softmax", COUNTS)
+        frequency_biases("softmax", COUNTS)
     with pytest.raises(ValueError, match="no sampler 'zipf': choose one of log_uniform, uniform, unigram"):
         draw_samples("zipf", COUNTS, tf.range(3), SAMPLED)
     with pytest.raises(ValueError, match="no sampler 'zipf'"):
