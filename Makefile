@@ -6,6 +6,9 @@ LAB := $(if $(filter 0,$(shell id -u)),--allow-root) \
 	$(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),,--no-browser)
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=300 \
 	$(addprefix --nbval-sanitize-with=,$(wildcard tests/nbval_sanitize.cfg))
+render = rm -rf build/book build/source && mkdir -p build/source/notebooks && cp -R book/. figures README.md build/source && \
+	cp $(1)/*.ipynb build/source/notebooks && \
+	$(RUN) -m sphinx -q -W --keep-going -b html build/source build/book && echo "build/book/index.html"
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
@@ -17,12 +20,11 @@ lab: setup ## open JupyterLab on the notebooks
 	@$(RUN) -m jupyterlab --notebook-dir=notebooks --ip=127.0.0.1 --LabApp.app_settings_dir="$$PWD/tools/lab" \
 		--LabApp.default_url=/lab/tree/00_start_here.ipynb $(LAB)
 
-run: setup ## execute every notebook, rendered pages in build/
-	@$(RUN) tools/run_notebooks.py
+run: setup ## execute every notebook, and render the book of what came out
+	@rm -rf build/run; $(RUN) tools/run_notebooks.py; code=$$?; [ $$code = 130 ] || { $(call render,build/run) && exit $$code; }
 
 book: setup ## render the saved notebooks as a book: build/book/index.html
-	@rm -rf build/book build/source && mkdir -p build && cp -R book build/source && cp -R notebooks figures README.md build/source
-	@$(RUN) -m sphinx -q -W --keep-going -b html build/source build/book && echo "build/book/index.html"
+	@$(call render,notebooks)
 
 test: setup ## lint, the tests, and every notebook against its saved outputs
 	@$(RUN) -m ruff check .

@@ -1,10 +1,11 @@
-"""Execute notebooks from top to bottom, a line for each, and write the rendered pages to build/.
+"""Execute notebooks from top to bottom, a line for each, and write them with their new outputs to build/run/.
 
-    python tools/run_notebooks.py [--out build] [--measure] [notebook.ipynb ...]      (all of notebooks/ by default)
+    python tools/run_notebooks.py [--out build/run] [--measure] [notebook.ipynb ...]      (all of notebooks/ by default)
     python tools/run_notebooks.py --table                                             (runs nothing)
 
 The notebooks themselves are left as they are. After a failing notebook the next one runs; the exit code is then 1.
-What a kernel says outside of its cells, as when it ends badly, is in build/<notebook>.log.
+What a kernel says outside of its cells, as when it ends badly, is in build/run/<notebook>.log. `make run` renders the
+book of them.
 --measure writes what a run took, and how much memory all its processes had at most, into the line "**It takes** ..." of
 each notebook that passed, and into the table of README.md; --table only copies those lines to the table.
 """
@@ -28,7 +29,6 @@ import psutil
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.util import ensure_async
-from nbconvert import HTMLExporter
 from nbconvert.filters import strip_ansi
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,7 +45,7 @@ class Interrupted(Exception):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", type=Path, help="default: all of notebooks/")
-    parser.add_argument("--out", type=Path, default=ROOT / "build", help="folder of the HTML pages")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "run", help="folder of the executed notebooks")
     parser.add_argument("--measure", action="store_true", help="write time and memory into headers and README.md")
     parser.add_argument("--table", action="store_true", help="copy time and memory from the headers to README.md")
     options = parser.parse_args()
@@ -63,7 +63,7 @@ def main():
 
 
 def run(path, out, measure=False):
-    """Execute one notebook and render it; returns whether every cell passed."""
+    """Execute one notebook and write what came out; returns whether every cell passed."""
     notebook = nbformat.read(path, as_version=4)
     started = time.monotonic()
     line = Line(path.name)
@@ -76,12 +76,11 @@ def run(path, out, measure=False):
     except Interrupted:
         line.end("interrupted")
         sys.exit(130)
-    page, _ = HTMLExporter().from_notebook_node(notebook, {"metadata": {"name": path.stem}})
-    (out / f"{path.stem}.html").write_text(page, encoding="utf-8")
+    nbformat.write(notebook, out / path.name)
     seconds = time.monotonic() - started
     line.end(f"{'FAILED' if error else 'ok'}  {seconds:.0f} s" + (f"  {memory.peak / 1e9:.1f} GB" if measure else ""))
     if error:
-        print(f"  {line.cell}: {reason(error)}; see {out / path.stem}.html", flush=True)
+        print(f"  {line.cell}: {reason(error)}; see {out / path.name}", flush=True)
     elif measure:
         write_header(path, seconds, memory.peak)
     return error is None
