@@ -4,8 +4,10 @@ import ast
 import copy
 import functools
 import json
+import linecache
 import re
 import socket
+import types
 from pathlib import Path
 from statistics import median
 
@@ -42,7 +44,7 @@ STANDS_IN = {  # notebook: module: what both define, and what must be the same c
         "helpers.exchange.cost_model": "row_bytes planned predicted",
     },
     "07": {
-        "helpers.cluster.sharded": "shards lookup gradients sgd add bundle local_steps",
+        "helpers.cluster.sharded": "shards lookup gradients bundle",
         "helpers.word2vec.model": "merge",
     },
 }
@@ -357,6 +359,17 @@ def definitions(module):
     """The public functions and classes of a module: [(name, code without docstrings and comments)]."""
     found = [node for node in module.body if isinstance(node, DEFINITIONS) and not node.name.startswith("_")]
     return [(node.name, ast.unparse(without_docstrings(node))) for node in found]
+
+
+def shown(number, names, imports):
+    """A module of these definitions as they stand in a notebook, below these lines of imports."""
+    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+    found = {name: code for cell in cells(path, "code") for name, code in definitions(tree(cell))}
+    source = "\n\n".join([imports, *(found[name] for name in names.split())])
+    module = types.ModuleType(f"shown_in_{path.stem}")
+    linecache.cache[module.__name__] = len(source), None, source.splitlines(True), module.__name__  # for autograph
+    exec(compile(source, module.__name__, "exec"), vars(module))
+    return module
 
 
 def without_docstrings(definition):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import notebook_rules as rules
 import numpy as np
 import psutil
 import pytest
@@ -22,6 +23,7 @@ from helpers.text.vocab import Vocab
 from helpers.word2vec.dataset import pair_dataset
 
 ROWS, DIM = 20_001, 16
+of_07 = rules.shown("07", "sgd", "import tensorflow as tf\nfrom helpers.cluster import shards")
 
 
 def gone(pids, seconds=15):
@@ -77,7 +79,7 @@ def test_a_sparse_step_changes_its_rows_as_numpy_does(cluster):
         sharded.adagrad(tables[0], squares, gradients, 0.1)
         rows = [tf.shape(gradient.indices)[0] for gradient in gradients]
         (gradients,) = sharded.gradients(tape, losses[1], tables[1:])
-        sharded.sgd(tables[1], gradients, 0.1)
+        of_07.sgd(tables[1], gradients, 0.1)
         return rows
 
     rows = cluster.coordinator.schedule(step)
@@ -193,13 +195,13 @@ def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, 
     path = tf.train.Checkpoint(table=first).write(str(tmp_path / "table"))
     values, before = first.numpy(), list(cluster.pids.values())
     with socket.create_server(("", 0)) as taken:
-        real, asked = server_processes.free_ports, []
+        real, asked = parameter_servers.select_random_ports, []
 
         def ports(n):
             asked.append(n)
             return real(n)[:-1] + [taken.getsockname()[1]] if len(asked) == 1 else real(n)
 
-        monkeypatch.setattr(server_processes, "free_ports", ports)
+        monkeypatch.setattr(parameter_servers, "select_random_ports", ports)
         with start_servers(1, 3) as second:
             assert len(asked) == 2 and gone(before)
             assert len(second.pids) == 4
@@ -211,7 +213,7 @@ def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, 
             np.testing.assert_array_equal(restored.numpy(), values)
             with pytest.raises(ValueError, match="no server 'ps' 3 started here"):
                 second.kill("ps", 3)
-        monkeypatch.setattr(server_processes, "PORT_TRIES", 1)
+        monkeypatch.setattr(parameter_servers, "PORT_TRIES", 1)
         asked.clear()
         with pytest.raises(ServerFailure, match="ps 0 died while it started(.|\n)*Could not start gRPC server"):
             start_servers(1, 1)
@@ -221,8 +223,9 @@ def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, 
 # ---- Servers that run elsewhere, that do not answer, that cannot start_servers
 
 
-def test_attached_servers_are_used_again_and_never_stopped(capsys):
-    ports = iter(server_processes.free_ports(3))
+def test_attached_servers_are_used_again_and_never_stopped(capsys, monkeypatch):
+    monkeypatch.setattr(parameter_servers, "STOP_SECONDS", 1)
+    ports = iter(parameter_servers.select_random_ports(3))
     spec = {role: [f"127.0.0.1:{next(ports)}"] for role in ("chief", "worker", "ps")}
     processes = []
     for role in server_processes.ROLES:
@@ -313,7 +316,7 @@ def test_whoever_has_the_id_of_a_dead_server_lives_on(another_python, tmp_path):
         later._ident = (bystander.pid, later.create_time() - 100)  # an object made when the id was the server's
         servers = object.__new__(server_processes.Servers)
         servers.processes = {("worker", 0): later}
-        servers.kill(("worker", 0))
+        servers.kill([("worker", 0)])
         assert bystander.poll() is None
     finally:
         bystander.kill()
@@ -330,7 +333,7 @@ def test_a_system_without_affinity_starts_servers_too(monkeypatch):
             {"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": {"type": "ps", "index": 0}}, until=None
         )
     assert seen[0][-1].intra_op_parallelism_threads >= 1
-    monkeypatch.setattr(parameter_servers, "Servers", lambda *numbers: pytest.skip(str(numbers)))
+    monkeypatch.setattr(parameter_servers, "_start", lambda *numbers: pytest.skip(str(numbers)))
     with pytest.raises(pytest.skip.Exception, match="1, 2, 60"):
         start_servers(1, 2)
 

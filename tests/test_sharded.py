@@ -1,5 +1,6 @@
-"""Local steps on tables in this process and on servers: against plain steps, with one worker and with two."""
+"""The local steps of 07 on tables in this process and on servers: against plain steps, with one worker and with two."""
 
+import notebook_rules as rules
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,6 +9,8 @@ from helpers.cluster import server_processes, sharded
 from helpers.cluster.parameter_servers import start_servers
 
 ROWS, DIM, BATCH, NOISE, LR = 20_001, 16, 32, 8, 0.3
+IMPORTS = "import tensorflow as tf\nfrom helpers.cluster import shards"
+of_07 = rules.shown("07", "sgd add local_steps", IMPORTS)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,7 @@ def plain(tables, ids):
         with tf.GradientTape() as tape:
             value = loss(*map(sharded.lookup, tables, some))
         for table, gradients in zip(tables, sharded.gradients(tape, value, tables), strict=True):
-            sharded.sgd(table, gradients, LR)
+            of_07.sgd(table, gradients, LR)
         losses.append(value)
     return float(np.mean(losses))
 
@@ -59,7 +62,7 @@ def test_k_local_steps_are_k_plain_steps(k, tolerance):
     ids = draw(k)
     one, other = ([tf.Variable(start) for start in started()] for _ in range(2))
     expected = plain(one, ids)
-    found = tf.function(lambda: sharded.local_steps(other, ids, loss, LR))()
+    found = tf.function(lambda: of_07.local_steps(other, ids, loss, LR))()
     assert float(found) == pytest.approx(expected, rel=1e-4)
     for mine, his, before in zip(other, one, started(), strict=True):
         np.testing.assert_allclose(mine, his, atol=tolerance)
@@ -74,7 +77,7 @@ def test_rows_are_read_before_they_change():
 
     @tf.function
     def steps():
-        return sharded.local_steps([table], [ids], lambda rows: tf.reduce_sum(rows), 0.01)
+        return of_07.local_steps([table], [ids], lambda rows: tf.reduce_sum(rows), 0.01)
 
     expected = np.mean([6 * (1 - 0.03 * step) for step in range(50)])
     for run in range(20):
@@ -94,7 +97,7 @@ def test_add_finds_the_shard_of_each_row(cluster):
     for some in (rows, rows[rows < firsts[1]], rows[rows >= firsts[1]], rows[:0]):
         change = np.arange(1, len(some) + 1, dtype=np.float32)[:, None] * np.ones(DIM, np.float32)
         before = table.numpy()
-        sharded.add(table, tf.constant(some, tf.int32), tf.constant(change))
+        of_07.add(table, tf.constant(some, tf.int32), tf.constant(change))
         before[some] += change
         np.testing.assert_array_equal(table.numpy(), before)
 
@@ -107,9 +110,9 @@ def test_on_servers_they_are_the_same_steps(cluster):
     tables = [sharded.make_table(cluster.strategy, values.shape) for values in started()]
     assert [len(sharded.shards(table)) for table in tables] == [2, 2, 1]
     for table, values in zip(tables, started(), strict=True):
-        sharded.add(table, tf.range(ROWS), tf.constant(values))
+        of_07.add(table, tf.range(ROWS), tf.constant(values))
     assert all(map(np.array_equal, numbers(tables), started()))
-    steps = tf.function(lambda some: sharded.local_steps(tables, some, loss, LR))
+    steps = tf.function(lambda some: of_07.local_steps(tables, some, loss, LR))
     losses = []
     for first in range(0, 40, k):
         some = [tf.constant(part[first : first + k]) for part in ids]
@@ -126,7 +129,7 @@ def test_the_changes_of_two_workers_add_up(cluster):
 
     @tf.function
     def steps():
-        sharded.local_steps(tables, ids, lambda *rows: sum(map(tf.reduce_sum, rows)), lr)
+        of_07.local_steps(tables, ids, lambda *rows: sum(map(tf.reduce_sum, rows)), lr)
         return tf.distribute.coordinator.experimental_get_current_worker_index()
 
     workers = [cluster.coordinator.schedule(steps) for _ in range(runs)]

@@ -19,6 +19,7 @@ from traitlets.config import Config
 from helpers.cluster import on_engine
 from helpers.cluster.processes import available
 from helpers.cluster.reaper import kill, start_reaper
+from helpers.cluster.reaper import tail as tail
 
 ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer
 RANK_BYTES = 300e6  # what a rank holds when it has imported TensorFlow and done nothing
@@ -48,18 +49,18 @@ class Engines:
     """
 
     def __init__(self, client, everyone, n, controller, undo, cluster=None):
-        self.client, self.found, self.controller, self.cluster = client, everyone[:n], controller, cluster
-        self._undo = undo
+        self.client, self.found, self.cluster = client, everyone[:n], cluster
+        self.controller = choose_controller(controller, everyone)
         hosts = [engine["host"] for engine in everyone]
         self.threads = max(1, min(e["cores"] // hosts.count(e["host"]) for e in everyone))
-        self._processes = _processes(self.found) if cluster else {}
+        # a psutil.Process stays the process that it was when its id is given to another one
+        self._processes = {e["id"]: psutil.Process(e["pid"]) for e in self.found} if cluster else {}
+        self._undo = undo.pop_all()
 
     def stop(self):
         """Stop what we started; only disconnect from what we did not."""
-        try:
+        with self._undo:
             kill(self._processes.values())  # engines of mpiexec too, should it have ended before them
-        finally:
-            self._undo.close()
 
     def gone(self):
         """The ids of the engines that are no more: the controller says so, or (sooner) their process has ended."""
@@ -91,8 +92,7 @@ def attach(n, controller):
             if len(client.ids) < n:
                 raise ValueError(f"the running ipcluster has {len(client.ids)} engine(s), {n} are needed")
             found = probe(client, ANSWER_SECONDS + len(client.ids) * 10)
-            chosen = choose_controller(controller, found)
-            return Engines(client, found, n, chosen, undo.pop_all())
+            return Engines(client, found, n, controller, undo)
         except TimeoutError:
             why = "the running ipcluster does not answer (busy, or stuck in a collective)"
         except RemoteError as error:
@@ -115,14 +115,16 @@ def start(n, controller, env, timeout):
     if controller is None and here and not here.gloo_built():
         controller = "mpi"
     cluster = _cluster(n, controller)
-    env = {**MPI_ENV, **env} if controller == "mpi" else env
     try:
         with contextlib.ExitStack() as undo:
-            group = _start(cluster, controller, env, timeout, undo)
-    except TimeoutError as error:
+            client = _launch(cluster, env, timeout, undo)
+            found = probe(client, timeout)
+            if controller or found[0]["gloo"]:
+                return Engines(client, found, n, controller, undo, cluster)
+    except (TimeoutError, psutil.NoSuchProcess) as error:
         log = cluster.engine_set.get_output() if cluster.engine_set else ""
         raise RankFailure(f"{n} engines did not start: {error}. What they said:\n{log[-2000:]}") from None
-    return group or start(n, "mpi", env, timeout)
+    return start(n, "mpi", env, timeout)
 
 
 def probe(client, timeout):
@@ -145,64 +147,47 @@ def choose_controller(wanted, found):
     return chosen
 
 
-def tail(log, lines=10):
-    """The last lines of a log file."""
-    if not os.path.isfile(log):
-        return "(its log is not on this host)"
-    return "\n".join(Path(log).read_text(errors="replace").splitlines()[-lines:])
-
-
 def _cluster(n, controller):
     """An ipyparallel Cluster that is not started yet. Raises ValueError if it wants an mpiexec and there is none."""
     ours = os.path.dirname(sys.executable)  # the mpiexec of the wheel, also where .venv/bin is not on the PATH
     mpiexec = shutil.which("mpiexec", path=ours) or shutil.which("mpiexec")
     if controller == "mpi" and not mpiexec:
         raise ValueError('controller="mpi": there is no mpiexec on the PATH')
-    config = Config()
-    config.MPILauncher.mpi_cmd = [str(mpiexec)]
     return ipp.Cluster(
         n=n,
         engines="mpi" if controller == "mpi" else "local",
         cluster_id=f"ranks-{os.getpid()}-{time.monotonic_ns()}",
         delay=0,
         log_level=logging.CRITICAL,
-        config=config,
+        config=Config({"MPILauncher": {"mpi_cmd": [mpiexec]}} if mpiexec else {}),
     )
 
 
-def _start(cluster, controller, env, timeout, undo):
-    """Start it and connect; returns Engines, or None if they have no Gloo and were not started for MPI.
-
-    undo: an ExitStack that is given what ends each thing that was started; Engines take it over.
-    """
+def _launch(cluster, env, timeout, undo):
+    """Start its processes and wait for the engines; returns a client. undo: given what ends each thing started."""
     folder = tempfile.mkdtemp(prefix="ranks-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     reaper = start_reaper(folder)
     undo.callback(reaper.communicate)
-    env = {**{name: folder for name in MPI_FOLDERS}, **env}
     undo.callback(_stop_cluster, cluster)
     cluster.start_controller_sync()
-    cluster.start_engines_sync(environment=env)
+    cluster.start_engines_sync(environment={**MPI_ENV, **dict.fromkeys(MPI_FOLDERS, folder), **env})
     for launcher in [cluster.controller, *_launchers(cluster)]:
         print(launcher.pid, file=reaper.stdin, flush=True)
     client = cluster.connect_client_sync(timeout=timeout)
     undo.callback(client.close, linger=0)
     _wait_for_engines(cluster, client, timeout)
-    found = probe(client, timeout)
-    if controller is None and not found[0]["gloo"]:
-        return None
-    chosen = choose_controller(controller, found)
-    return Engines(client, found, cluster.n, chosen, undo.pop_all(), cluster)
+    return client
 
 
 def _stop_cluster(cluster):
     """Kill the engines at once (they hold nothing to save, and may be stuck in a collective), then the controller."""
-    killed = kill(launcher.process for launcher in _launchers(cluster) if launcher.process)
-    psutil.wait_procs(killed, timeout=10)
+    kill(launcher.process for launcher in _launchers(cluster) if launcher.process)
     cluster.stop_cluster_sync()
     Path(cluster.profile_dir, "log", f"engines{cluster.cluster_id}.json").unlink(missing_ok=True)
 
 
 def _wait_for_engines(cluster, client, timeout):
+    """As Client.wait_for_engines, but one engine that ends is enough to give up."""
     deadline = time.monotonic() + timeout
     while len(client.ids) < cluster.n:
         if time.monotonic() > deadline:
@@ -216,15 +201,6 @@ def _launchers(cluster):
     """What launched each engine, or all of them (mpiexec); nothing before the start."""
     started = [cluster.engine_set] if cluster.engine_set else []
     return list(getattr(cluster.engine_set, "launchers", {}).values()) or started
-
-
-def _processes(found):
-    """The psutil.Process of each engine by its id: it stays that process when its pid is given to another one."""
-    processes = {}
-    for engine in found:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            processes[engine["id"]] = psutil.Process(engine["pid"])
-    return processes
 
 
 def _runs(process):

@@ -18,6 +18,7 @@ def describe():
         "pid": os.getpid(),
         "cores": joblib.cpu_count(),  # heeds affinity and a container's quota, and runs on a Mac
         "host": socket.gethostname(),
+        "address": _own_address(),
         "log": _log_file(),
         "mpi_rank": None if rank is None else int(rank),
         "gloo": bool(hvd.gloo_built()),
@@ -25,7 +26,7 @@ def describe():
     }
 
 
-def initialise(env, size, threads):
+def initialise(size, threads, env):
     """Set threads and environment, call hvd.init(); returns (rank, size)."""
     os.environ.update(env)
     limit_threads(threads)
@@ -68,6 +69,14 @@ def limit_threads(threads):
             f"TensorFlow already runs with {running or 'all'} threads in this process and a rank may have {threads}: "
             "restart the engines (ipcluster stop, ipcluster start) before connect()"
         ) from None
+
+
+def _own_address():
+    """Where this host's own name leads, from its table of names; "" if nowhere."""
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return ""
 
 
 def _interface_to(address):

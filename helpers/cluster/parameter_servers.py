@@ -12,6 +12,8 @@ that process. On an untrusted network close these ports with a firewall, or run 
 """
 
 import atexit
+import contextlib
+import functools
 import gc
 import json
 import logging
@@ -22,35 +24,45 @@ import tempfile
 
 import joblib
 import tensorflow as tf
+from ipyparallel.util import select_random_ports
 
-from helpers.cluster.server_processes import LOOPBACK, ROLES, ServerFailure, Servers, free_ports, serve, tasks, wait
+from helpers.cluster.server_processes import ROLES, PortTaken, ServerFailure, Servers, serve
 
+LOOPBACK = "127.0.0.1"
 MIN_SHARD_BYTES = 256 << 10  # smaller variables stay whole, on one server
+PORT_TRIES = 5
 STOP_SECONDS = 10
 
-_open = None  # the PSCluster of this process: one at a time
-_messages = None  # the file that TensorFlow's messages go to
+_last = None  # the PSCluster that this process connected to last, open or closed
 
 
 def start_servers(workers=2, ps=2, *, timeout=60):
     """Start workers and parameter servers on this machine and connect to them: a PSCluster.
 
-    timeout: seconds until all servers must answer. A cluster that is still open in this process is closed first; its
-    variables, datasets and scheduled functions are lost with it.
+    timeout: seconds that each stage (processes up, servers up) may take. A cluster that is still open in this process
+    is closed first; its variables, datasets and scheduled functions are lost with it.
     Raises ValueError for bad numbers, ServerFailure when the servers do not come up in time.
     """
     if min(workers, ps) < 1:
         raise ValueError(f"workers={workers}, ps={ps}: at least 1 of each is needed")
-    _close_open()
     cores = joblib.cpu_count()  # heeds affinity and the quota of a container, also on a Mac
     if workers + ps > cores:
         print(f"{workers + ps} servers share {cores} cores: expect correct results, not speed")
-    _divert_messages()
-    servers = Servers(workers, ps, timeout)
+    _prepare()
+    for _ in range(PORT_TRIES - 1):
+        with contextlib.suppress(PortTaken):
+            return _start(workers, ps, timeout)
+    return _start(workers, ps, timeout)
+
+
+def _start(workers, ps, timeout):
+    addresses = [f"{LOOPBACK}:{port}" for port in select_random_ports(1 + workers + ps)]
+    servers = Servers({"chief": addresses[:1], "worker": addresses[1 : 1 + workers], "ps": addresses[1 + workers :]})
     try:
-        return PSCluster(servers.spec, servers)
+        servers.start(servers.addresses, timeout)
+        return PSCluster(servers)
     except BaseException:
-        servers.kill_all()
+        servers.kill(servers.processes)
         raise
 
 
@@ -65,10 +77,10 @@ def attach_servers(tf_config=None, *, timeout=60):
     missing = [role for role in ("chief", *ROLES) if not spec.get(role)]
     if missing:
         raise ValueError(f"TF_CONFIG names no {' and no '.join(missing)}: its cluster needs chief, worker and ps")
-    _close_open()
-    _divert_messages()
-    wait(tasks(spec), timeout)
-    return PSCluster(spec)
+    _prepare()
+    servers = Servers(spec)
+    servers.wait(servers.addresses, timeout)
+    return PSCluster(servers)
 
 
 def _parsed(tf_config=None):
@@ -93,23 +105,25 @@ class PSCluster:
     id of each server, and logs: dict, (role, index) -> path, both empty when attached.
     """
 
-    def __init__(self, spec, servers=None):
-        global _open
-        self.spec, self._servers = spec, servers
-        self.logs = servers.logs if servers else {}
+    def __init__(self, servers):
+        global _last
+        self._servers, self.spec, self.logs = servers, servers.spec, servers.logs
         self._connect()
-        _open = self
-        where = "processes started here" if servers else "processes that run elsewhere"
-        print(f"{len(spec['worker'])} workers and {len(spec['ps'])} parameter servers ready: {where}")
+        _last = self
+        atexit.register(self.close)
+        where = "processes started here" if self.pids else "processes that run elsewhere"
+        print(f"{len(self.spec['worker'])} workers and {len(self.spec['ps'])} parameter servers ready: {where}")
 
     @property
     def pids(self):
-        return {task: process.pid for task, process in self._servers.processes.items()} if self._servers else {}
+        return {task: process.pid for task, process in self._servers.processes.items()}
 
     def kill(self, role, index):
         """Kill a server at once, with SIGKILL. ValueError for a server that does not run here."""
-        self._check(role, index)
-        self._servers.kill((role, index))
+        if (role, index) not in self.pids:
+            known = ", ".join(f"{role} {index}" for role, index in self.pids) or "none: they run elsewhere"
+            raise ValueError(f"there is no server {role!r} {index} started here (there are: {known})")
+        self._servers.kill([(role, index)])
 
     def restart(self, role, index, *, timeout=60):
         """Start a killed server again, on its old port.
@@ -119,26 +133,22 @@ class PSCluster:
         be made again and restored from a checkpoint.
         Raises ValueError for a server that does not run here, ServerFailure when it is not up in time.
         """
-        self._check(role, index)
-        self._servers.kill((role, index))
+        self.kill(role, index)
         self._servers.start([(role, index)], timeout)
         if role == "ps":
             self._disconnect()
-            self.spec["chief"] = [f"{LOOPBACK}:{free_ports(1)[0]}"]
+            self.spec["chief"] = [f"{LOOPBACK}:{select_random_ports(1)[0]}"]
             self._connect()
 
     def close(self):
         """Stop the coordinator, and the servers if `start_servers` started them. Can be called twice."""
-        global _open
-        if _open is self:
-            _open = None
+        atexit.unregister(self.close)
         gc.collect()  # TensorFlow complains of each function that is collected after its servers are gone
         try:
             if self.coordinator is not None:
                 self._disconnect()
         finally:
-            if self._servers:
-                self._servers.kill_all()
+            self._servers.kill(self._servers.processes)
 
     def __enter__(self):
         return self
@@ -156,7 +166,7 @@ class PSCluster:
         except tf.errors.UnknownError as error:
             if "Could not start gRPC server" not in str(error):
                 raise
-            raise ServerFailure(
+            raise PortTaken(
                 f"the port of the chief, {self.spec['chief'][0]}, is taken (a kernel keeps the port of each "
                 "cluster it had): restart the kernel, or give the chief another port"
             ) from None
@@ -164,61 +174,47 @@ class PSCluster:
 
     def _disconnect(self):
         """Stop the coordinator's threads. One that waits for a dead server holds TensorFlow until that is back."""
-        coordinator = self.coordinator
-        self.strategy = self.coordinator = None
+        coordinator, self.coordinator, self.strategy = self.coordinator, None, None
         try:
-            if self._servers:
-                self._servers.start(self._servers.dead(), STOP_SECONDS)
-            else:
-                wait(tasks(self.spec), 1)
+            self._servers.start(self._servers.dead(), STOP_SECONDS)
+            self._servers.wait(self._servers.addresses, STOP_SECONDS)
         except ServerFailure as error:
             print(f"{error}: restart the kernel before you connect to servers again")
         else:
             _stop_threads(coordinator)
 
-    def _check(self, role, index):
-        if (role, index) not in self.pids:
-            known = ", ".join(f"{role} {index}" for role, index in self.pids) or "none: they run elsewhere"
-            raise ValueError(f"there is no server {role!r} {index} started here (there are: {known})")
+
+def _prepare():
+    """Close the cluster of this process: TensorFlow has one at a time. Send what it says of servers to a file."""
+    if _last:
+        _last.close()
+    _divert_messages()
 
 
+@functools.cache
 def _divert_messages():
     """Send what TensorFlow says of servers that come and go to a file, not to the notebook.
 
     The file has no name: nobody can have put a link in its place, and nothing is left of it when the process ends.
     """
-    global _messages
-    if _messages is None:
-        _messages = tempfile.TemporaryFile("a+")  # noqa: SIM115 (open as long as this process)
-        logger = tf.get_logger()
-        logger.handlers, logger.propagate = [logging.StreamHandler(_messages)], False
-        if _in_a_notebook():
-            os.dup2(_messages.fileno(), 2)  # there it carries only what C++ code says
-
-
-# ---- What libraries have no public name for
-
-
-def _in_a_notebook():
-    """Whether ipykernel shows file descriptor 2 in the notebook. It says so only by where it keeps the original."""
-    return hasattr(sys.stderr, "_original_stdstream_copy")
+    messages = tempfile.TemporaryFile("a+")  # noqa: SIM115 (open as long as this process)
+    logger = tf.get_logger()
+    logger.handlers, logger.propagate = [logging.StreamHandler(messages)], False
+    # ipykernel shows file descriptor 2 in the notebook, and says that it does only by where it keeps the original
+    if hasattr(sys.stderr, "_original_stdstream_copy"):
+        os.dup2(messages.fileno(), 2)  # there it carries only what C++ code says
 
 
 def _stop_threads(coordinator):
-    """End the threads of a ClusterCoordinator, so that a second one can follow: TensorFlow expects one per process."""
+    """End the threads of a ClusterCoordinator, so that a second one can follow: TensorFlow expects one per process.
+
+    (It has no public name for them.)
+    """
     cluster = coordinator._cluster
     cluster.stop()
     cluster.failure_handler._preemption_handler_thread.join(STOP_SECONDS)
     for worker in cluster.workers:
         worker.executor.clear_error()  # else Python says it again when the executor is collected
-
-
-def _close_open():
-    if _open:
-        _open.close()
-
-
-atexit.register(_close_open)
 
 
 def main(arguments):

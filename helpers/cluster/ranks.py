@@ -10,6 +10,8 @@ each call `hvd.init()`.
 
 import atexit
 import contextlib
+import functools
+import math
 import numbers
 import signal
 import time
@@ -20,6 +22,7 @@ from IPython import get_ipython
 from helpers.cluster import engines, on_engine
 from helpers.cluster.engines import RankFailure
 from helpers.cluster.live_line import LiveLine
+from helpers.cluster.reaper import tail
 from helpers.cluster.rendezvous import Rendezvous, check_address
 
 LOOPBACK = "127.0.0.1"
@@ -30,7 +33,7 @@ DEFAULT_ENV = {
     "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "60",
 }
 
-_open = None  # the Ranks of this kernel: one at a time
+_last = None  # the Ranks that this kernel connected to last, open or closed
 
 
 def connect(n=2, *, timeout=60, grace=20, controller=None, address=None, attach=True, env=None):
@@ -48,8 +51,8 @@ def connect(n=2, *, timeout=60, grace=20, controller=None, address=None, attach=
     leaves nothing running that it started.
     """
     _check(n, controller, address)
-    if _open:
-        _open.close()
+    if _last:
+        _last.close()
     env = {**DEFAULT_ENV, **{name: str(value) for name, value in (env or {}).items()}}
     group = engines.attach(n, controller) if attach else None
     group = group or engines.start(n, controller, env, timeout)
@@ -83,11 +86,11 @@ class Ranks:
     """
 
     def __init__(self, group, grace):
-        self._group, self._client, self.engines, self._grace = group, group.client, group.found, grace
-        self.controller, self.size, self.threads = group.controller, len(group.found), group.threads
-        self.view = self._client.direct_view([engine["id"] for engine in self.engines])
+        self._group, self._grace, self._magics = group, grace, None
+        self.engines, self.controller, self.threads = group.found, group.controller, group.threads
+        self.size = len(self.engines)
+        self.view = group.client.direct_view([engine["id"] for engine in self.engines])
         self.view.block = True
-        self._magics = None
         self._undo = contextlib.ExitStack()  # called in reverse order, each also when another one fails
         self._undo.callback(group.stop)
 
@@ -100,25 +103,23 @@ class Ranks:
         # (a closure travels as one cloudpickle; what is given to apply_async itself arrives as read-only arrays)
         return self.wait(self.view.apply_async(lambda: fn(*args, **kwargs)), progress)
 
-    def wait(self, call, progress=True):
-        """Wait for an AsyncResult of `view`; returns its result. See `run`."""
-        give_up, line = None, LiveLine(progress)
+    def wait(self, call, progress=True, timeout=math.inf):
+        """Wait `timeout` seconds for an AsyncResult of `view`; returns its result. See `run`."""
+        give_up, line = time.monotonic() + timeout, LiveLine(progress)
         try:
-            while not call.done():
+            while not call.done() and time.monotonic() < give_up and len(self.dead()) < self.size:
                 call.wait(0.2)
                 line.show(call.data[0])
-                if give_up is None and self.dead():
-                    give_up = time.monotonic() + self._grace
-                if give_up and (time.monotonic() > give_up or len(self.dead()) == self.size):
-                    break
+                if self.dead():
+                    give_up = min(give_up, time.monotonic() + self._grace)
         except KeyboardInterrupt:
             self._interrupt(call)
             raise
         finally:
             line.close()
-        if self.dead():
-            raise self._failure("died") from None
-        return call.get(timeout=self._grace)
+        if self.dead() or not call.done():
+            raise self._failure("died" if self.dead() else f"did not answer within {timeout} s")
+        return call.get()
 
     def dead(self):
         """The ranks whose engine is gone."""
@@ -127,9 +128,7 @@ class Ranks:
 
     def close(self):
         """Shut Horovod down, and stop the engines if `connect` started them. Can be called twice."""
-        global _open
-        if _open is self:
-            _open = None
+        atexit.unregister(self.close)
         if self._magics:
             self._magics.ranks = None
         self._undo.close()
@@ -154,16 +153,8 @@ class Ranks:
             if not self._group.cluster:
                 self._undo.callback(self._shut_horovod_down)
             envs = [{**slot, **env} for slot in rendezvous.envs]
-        calls = [
-            self._client[engine["id"]].apply_async(on_engine.initialise, rank_env, self.size, self.threads)
-            for engine, rank_env in zip(self.engines, envs, strict=True)
-        ]
-        deadline = time.monotonic() + timeout
-        while not all(call.done() for call in calls):
-            if self.dead() or time.monotonic() > deadline:
-                raise self._failure("died" if self.dead() else f"did not initialise Horovod within {timeout} s")
-            time.sleep(0.05)
-        found = [call.get() for call in calls]
+        call = self.view.map_async(functools.partial(on_engine.initialise, self.size, self.threads), envs)
+        found = self.wait(call, progress=False, timeout=timeout)
         if found != [(rank, self.size) for rank in range(self.size)]:
             raise RankFailure(f"Horovod reports (rank, size) {found} where ranks 0 to {self.size - 1} are expected")
         self.view.use_cloudpickle()
@@ -175,32 +166,32 @@ class Ranks:
             self.view.apply_async(on_engine.shutdown).wait(engines.ANSWER_SECONDS)
 
     def _activate(self):
-        global _open
-        _open = self
-        shell = get_ipython()
-        if shell:
+        global _last
+        _last = self
+        atexit.register(self.close)
+        if shell := get_ipython():
             self._magics = _RankMagics(shell, self.view)
             self._magics.ranks = self
             shell.register_magics(self._magics)
 
     def _failure(self, what):
         """Close everything and return the RankFailure that says why."""
-        dead = self.dead() or list(range(self.size))
+        dead = self.dead() or range(self.size)
         endings = {rank: self._group.ending(self.engines[rank]) for rank in dead}
-        # a rank aborts because another one has gone: name the other one first
-        first = min(dead, key=lambda rank: "SIGABRT" in endings[rank])
-        others = "".join(f"; rank {rank} went down with it{endings[rank]}" for rank in dead if rank != first)
-        log = engines.tail(self.engines[first]["log"])
-        name = f"rank {first} (engine {self.engines[first]['id']})"
+        # a rank aborts because another one is no more: name the other one first
+        first, *others = sorted(dead, key=lambda rank: "SIGABRT" in endings[rank])
+        also = "".join(f"; rank {rank} ended with it{endings[rank]}" for rank in others)
+        engine = self.engines[first]
+        said = tail(engine["log"])
         self.close()
         return RankFailure(
-            f"{name} {what}{endings[first]}{others}. Call connect() again for new ranks.\n"
-            f"The last lines of its log:\n{log}"
+            f"rank {first} (engine {engine['id']}) {what}{endings[first]}{also}. Call connect() again for new ranks.\n"
+            f"The last lines of its log:\n{said}"
         )
 
     def _interrupt(self, call):
         """After Ctrl-C: interrupt the engines, then close. (Inside a collective they cannot be interrupted.)"""
-        self._client.send_signal(signal.SIGINT, targets=self.view.targets, block=False)
+        self.view.client.send_signal(signal.SIGINT, targets=self.view.targets, block=False)
         call.wait(engines.ANSWER_SECONDS)
         self.close()
         print("interrupted: these ranks are closed, connect() gives new ones")
@@ -223,9 +214,3 @@ class _RankMagics(ParallelMagics):
             if call.done():
                 call.wait_for_output(1)
                 call.display_outputs(groupby)
-
-
-@atexit.register
-def _close_at_exit():
-    if _open:
-        _open.close()

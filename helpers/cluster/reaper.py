@@ -1,25 +1,39 @@
-"""A child process that cleans up after us, also when we are killed: its standard input closes then.
+"""Child processes: started, killed with all that they have started, and cleaned up after, also when we are killed.
 
-Reads process ids, one a line, kills what is left of them at the end and removes their folder. It keeps psutil's Process
-objects, which refuse to kill a later process that was given the id of one of ours.
+As a program it is the reaper: reads process ids from its standard input, one a line, and when that closes kills what is
+left of them and removes their folder. It keeps psutil's Process objects, which refuse to kill a later process that was
+given the id of one of ours.
 """
 
 import contextlib
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 
 
+def start_child(module, *arguments, **options):
+    """A Popen of `python -m helpers.cluster.MODULE`, with pipes. Ctrl-C does not reach it; our end closes its stdin."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"helpers.cluster.{module}", *map(str, arguments)],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+
+
 def start_reaper(folder):
     """A Popen: write ids to its `stdin`; `communicate()` ends it, what is left of those processes, and the folder."""
-    command = [sys.executable, __file__, folder]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True)
+    return start_child("reaper", folder)
 
 
-def kill(processes):
-    """Kill these psutil.Process objects and their children; returns them all. Those that have ended do not matter."""
+def kill(processes, timeout=10):
+    """Kill these psutil.Process objects and their children, and wait until they are gone. Some may be so already."""
     family = []
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -27,17 +41,25 @@ def kill(processes):
     for process in family:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    return family
+    psutil.wait_procs(family, timeout)
 
 
-def main():
+def tail(log, lines=10):
+    """The last lines of a log file."""
+    path = Path(log)
+    if not path.is_file():
+        return "(its log is not on this host)"
+    return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+
+
+def main(folder):
     found = []
     for line in sys.stdin:
         with contextlib.suppress(psutil.NoSuchProcess):
             found.append(psutil.Process(int(line)))
-    psutil.wait_procs(kill(found), timeout=10)
-    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    kill(found)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

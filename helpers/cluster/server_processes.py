@@ -4,30 +4,27 @@ import atexit
 import contextlib
 import functools
 import json
+import multiprocessing
 import os
 import select
 import shutil
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from pathlib import Path
 
 import grpc
 import joblib
 import psutil
-from tqdm.std import tqdm
+
+from helpers.cluster.reaper import kill, start_child, tail
 
 os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # before TensorFlow: a call to a dead server fails, not waits
 
 import tensorflow as tf
 
-LOOPBACK = "127.0.0.1"
 ROLES = ("worker", "ps")
-PORT_TRIES = 5
 PROBE = [  # of grpc: look every tenth of a second, and not through a proxy
     *((f"grpc.{when}_reconnect_backoff_ms", 100) for when in ("initial", "min", "max")),
     ("grpc.enable_http_proxy", 0),
@@ -39,7 +36,7 @@ class ServerFailure(RuntimeError):
 
 
 class PortTaken(ServerFailure):
-    """The port that we chose was taken by someone else before the server had it."""
+    """A port that was to be listened on is somebody else's."""
 
 
 class Launcher:
@@ -53,36 +50,27 @@ class Launcher:
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix="servers-")
         self._log = Path(self.directory, "start.log")
+        env = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OPENBLAS_NUM_THREADS": "1"}
         with open(self._log, "w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "helpers.cluster.server_processes", self.directory],
-                cwd=Path(__file__).parents[2],
-                env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "OPENBLAS_NUM_THREADS": "1"},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-            )
+            self.process = start_child("server_processes", self.directory, env=env, stderr=log)
         atexit.register(self.stop)
 
     def fork(self, config, log, timeout):
         """Start the server of a TF_CONFIG, a dict: its psutil.Process. psutil.NoSuchProcess if it is no more."""
-        try:
-            self.process.stdin.write(json.dumps([config, str(log)]).encode() + b"\n")
-            self.process.stdin.flush()
-            if not select.select([self.process.stdout], [], [], timeout)[0]:
-                raise TimeoutError
-            child = int(self.process.stdout.readline())
-        except BaseException as error:  # also when interrupted: the next answer would be that of this call
-            said = _tail(self._log)
-            self.stop()
-            if not isinstance(error, (OSError, ValueError)):
-                raise
-            what = f"has not imported TensorFlow within {timeout:.0f} s, or ended"
-            raise ServerFailure(f"the process that starts the servers {what}. It said:\n{said}") from None
-        server = psutil.Process(child)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.stop)  # also when interrupted: the next answer would be that of this call
+            try:
+                print(json.dumps([config, str(log)]), file=self.process.stdin, flush=True)
+                answered = select.select([self.process.stdout], [], [], timeout)[0]
+                pid = int(self.process.stdout.readline() if answered else "")
+            except (OSError, ValueError):
+                what = f"has not imported TensorFlow within {timeout:.0f} s, or ended"
+                said = tail(self._log)
+                raise ServerFailure(f"the process that starts the servers {what}. It said:\n{said}") from None
+            undo.pop_all()
+        server = psutil.Process(pid)
         if server.ppid() != self.process.pid:  # the id belongs to somebody else already
-            raise psutil.NoSuchProcess(child)
+            raise psutil.NoSuchProcess(pid)
         return server
 
     def stop(self):
@@ -99,62 +87,60 @@ def launcher():
 
 
 class Servers:
-    """The servers of one cluster, all on this machine.
+    """The servers of one cluster, whether started here or elsewhere.
 
-    spec: dict, role -> addresses. processes, logs: dict, (role, index) -> psutil.Process, and path of its log.
+    spec: dict, role -> addresses. addresses: dict, (role, index) -> address of each worker and parameter server.
+    processes, logs: dict, (role, index) -> psutil.Process, and path of its log, of those that were started here.
     A psutil.Process knows when the process began: it never kills another one that was given the same id.
     """
 
-    def __init__(self, workers, ps, timeout):
-        """Start them. Tries other ports where one was taken. ServerFailure if they are not up in `timeout` seconds."""
-        self.processes, self.logs = {}, {}
-        for attempt in range(PORT_TRIES):
-            addresses = [f"{LOOPBACK}:{port}" for port in free_ports(1 + workers + ps)]
-            self.spec = {"chief": addresses[:1], "worker": addresses[1 : 1 + workers], "ps": addresses[1 + workers :]}
-            try:
-                return self.start(tasks(self.spec), timeout)
-            except BaseException as error:
-                self.kill_all()
-                if not isinstance(error, PortTaken) or attempt == PORT_TRIES - 1:
-                    raise
+    def __init__(self, spec):
+        self.spec, self.processes, self.logs = spec, {}, {}
+        self.addresses = {(role, index): address for role in ROLES for index, address in enumerate(spec[role])}
 
-    def start(self, some, timeout):
-        """Start the servers of these (role, index) and wait until they answer."""
-        deadline = time.monotonic() + timeout
-        for role, index in some:
+    def start(self, tasks, timeout):
+        """Start the servers of these (role, index) and wait until they answer; each may take `timeout` seconds."""
+        for role, index in tasks:
             config = {"cluster": self.spec, "task": {"type": role, "index": index}}
-            ours, left = launcher(), max(1, deadline - time.monotonic())
-            log = self.logs[role, index] = Path(ours.directory, f"{role}{index}-{time.monotonic_ns()}.log")
+            log = self.logs[role, index] = Path(launcher().directory, f"{role}{index}-{time.monotonic_ns()}.log")
             try:
-                self.processes[role, index] = ours.fork(config, log, left)
+                self.processes[role, index] = launcher().fork(config, log, timeout)
             except psutil.NoSuchProcess:
-                raise self.death(role, index) from None
-        addresses = {(role, index): self.spec[role][index] for role, index in some}
-        wait(addresses, max(1, deadline - time.monotonic()), self)
+                raise self._death(role, index) from None
+        self.wait(tasks, timeout)
 
-    def death(self, role, index):
-        said = _tail(self.logs[role, index])
-        kind = PortTaken if "Could not start gRPC server" in said else ServerFailure
-        return kind(f"{role} {index} died while it started. The last lines of its log:\n{said}")
+    def wait(self, tasks, timeout):
+        """Wait until these servers answer as gRPC servers do. (TensorFlow's own connect would wait for minutes.)"""
+        deadline = time.monotonic() + timeout
+        with contextlib.ExitStack() as stack:
+            channels = [stack.enter_context(grpc.insecure_channel(self.addresses[task], PROBE)) for task in tasks]
+            ready = dict(zip(tasks, map(grpc.channel_ready_future, channels), strict=True))
+            while waiting := [task for task in tasks if not ready[task].done()]:
+                for task in set(waiting).intersection(self.dead()):
+                    raise self._death(*task)
+                if time.monotonic() > deadline:
+                    names = ", ".join(f"{role} {index} at {self.addresses[role, index]}" for role, index in waiting)
+                    raise ServerFailure(f"no answer within {timeout:.0f} s from {names}")
+                time.sleep(0.02)
 
     def dead(self):
+        """Those started here that are no more."""
         return [task for task, process in self.processes.items() if not process.is_running()]
 
-    def kill(self, task):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            self.processes[task].kill()
-            self.processes[task].wait(10)
+    def kill(self, tasks):
+        kill(self.processes[task] for task in tasks)
 
-    def kill_all(self):
-        for task in self.processes:
-            self.kill(task)
+    def _death(self, role, index):
+        said = tail(self.logs[role, index])
+        kind = PortTaken if "Could not start gRPC server" in said else ServerFailure
+        return kind(f"{role} {index} died while it started. The last lines of its log:\n{said}")
 
 
 def serve(config, until):
     """Be the worker or parameter server of this TF_CONFIG, a dict, until `until()` returns."""
     spec, task = config["cluster"], config["task"]
-    host = spec[task["type"]][task["index"]].rsplit(":", 1)[0]
-    neighbours = sum(address.rsplit(":", 1)[0] == host for address in tasks(spec).values())
+    hosts = [address.rsplit(":", 1)[0] for role in ROLES for address in spec[role]]
+    neighbours = hosts.count(spec[task["type"]][task["index"]].rsplit(":", 1)[0])
     options = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=max(1, joblib.cpu_count() // neighbours),
         # with a single one, a worker's function that waits for a server blocks the thread that would answer it
@@ -165,70 +151,24 @@ def serve(config, until):
     until()
 
 
-def _fork_servers(directory):
+def main(directory):
     """For each line of stdin, [TF_CONFIG, path of the log], fork a server and print its process id."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    alive, ours = os.pipe()  # its end is closed when this process is no more
-    for line in sys.stdin.buffer:
-        child = os.fork()
-        if not child:
-            os.close(ours)
-            _be_server(*json.loads(line), alive)
-        print(child, flush=True)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies: a server that has ended is no more
+    for line in sys.stdin:
+        server = multiprocessing.get_context("fork").Process(target=_serve_until_we_end, args=json.loads(line))
+        server.start()
+        print(server.pid, flush=True)
     shutil.rmtree(directory, ignore_errors=True)
+    os._exit(0)  # multiprocessing would wait for the servers, and they wait for us
 
 
-def _be_server(config, log, alive):
-    """Never returns."""
-    try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        for stream in (1, 2):
-            os.dup2(output, stream)
-        serve(config, until=lambda: os.read(alive, 1))
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-    os._exit(1)
-
-
-def wait(addresses, timeout, servers=None):
-    """Wait until every address of addresses, {(role, index): address}, answers as a gRPC server does.
-
-    TensorFlow's own connect would wait for minutes. servers: the Servers that may die meanwhile.
-    """
-    deadline = time.monotonic() + timeout
-    bar = functools.partial(tqdm, desc="servers that answer", delay=1, file=sys.stdout, leave=False)
-    with contextlib.ExitStack() as stack, bar(total=len(addresses)) as progress:
-        channels = [stack.enter_context(grpc.insecure_channel(address, PROBE)) for address in addresses.values()]
-        ready = dict(zip(addresses, map(grpc.channel_ready_future, channels), strict=True))
-        while waiting := [task for task in addresses if not ready[task].done()]:
-            progress.update(len(addresses) - len(waiting) - progress.n)
-            for task in set(waiting).intersection(servers.dead() if servers else []):
-                raise servers.death(*task)
-            if time.monotonic() > deadline:
-                names = ", ".join(f"{role} {index} at {addresses[role, index]}" for role, index in waiting)
-                raise ServerFailure(f"no answer within {timeout:.0f} s from {names}")
-            time.sleep(0.02)
-
-
-def _tail(log, lines=10):
-    text = Path(log).read_text(errors="replace") if Path(log).exists() else ""
-    return "\n".join(text.splitlines()[-lines:])
-
-
-def tasks(spec):
-    """{(role, index): address} of the workers and parameter servers."""
-    return {(role, index): address for role in ROLES for index, address in enumerate(spec[role])}
-
-
-def free_ports(n):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for each in sockets:
-            each.bind(("", 0))
-        return [each.getsockname()[1] for each in sockets]
+def _serve_until_we_end(config, log):
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    serve(config, until=multiprocessing.parent_process().join)
 
 
 if __name__ == "__main__":
-    _fork_servers(sys.argv[1])
+    main(sys.argv[1])

@@ -81,17 +81,11 @@ def gradients(tape, loss, tables):
     return [[next(merged) for _ in part] for part in parts]
 
 
-def sgd(table, gradients, lr):
-    """table -= lr * gradient, on the rows of the gradient only. gradients: one of the lists that `gradients` gives."""
-    for shard, gradient in zip(shards(table), gradients, strict=True):
-        change = lr * gradient.values
-        shard.scatter_sub(tf.IndexedSlices(change, gradient.indices))
-
-
 def adagrad(table, squares, gradients, lr):
     """Adagrad on the rows of the gradient only: squares += g ** 2; table -= lr * g / (sqrt(squares) + 1e-7).
 
-    squares: a table of the same shape, usually made with low=high=0.1. gradients: as for `sgd`.
+    squares: a table of the same shape, usually made with low=high=0.1. gradients: one of the lists that `gradients`
+    gives.
     Duchi et al., "Adaptive Subgradient Methods", 2011.
     """
     for shard, square, gradient in zip(shards(table), shards(squares), gradients, strict=True):
@@ -115,43 +109,3 @@ def bundle(step, k):
         return total / k
 
     return steps
-
-
-def local_steps(tables, ids, loss, lr):
-    """k steps of `sgd` on copies of the rows that a worker keeps: pulled once, the sum of their changes pushed once.
-
-    ids: for each table int [k, n], the rows that each step needs. loss(*rows): the loss of a step, a float32 scalar,
-    from its rows, [n, ...] of each table. Returns the mean of the k losses.
-    Alone it equals k steps, one after the other. Beside others a worker does not see their changes of the meantime,
-    nor they its own; what all have changed is added up. To be called in a scheduled function.
-    """
-    different, places = zip(*[tf.unique(tf.reshape(wanted, [-1])) for wanted in ids], strict=True)
-    places = [tf.reshape(place, tf.shape(wanted)) for place, wanted in zip(places, ids, strict=True)]
-    pulled = [tf.nn.embedding_lookup(table, rows) for table, rows in zip(tables, different, strict=True)]
-    copies, total = list(pulled), 0.0
-    for step in tf.range(tf.shape(places[0])[0]):
-        current = [place[step] for place in places]
-        rows = list(map(tf.gather, copies, current))
-        with tf.GradientTape() as tape:
-            tape.watch(rows)
-            value = loss(*rows)
-        found = tape.gradient(value, rows)
-        copies = [
-            tf.tensor_scatter_nd_sub(copy, place[:, None], lr * gradient)
-            for copy, place, gradient in zip(copies, current, found)
-        ]
-        total += value
-    for table, rows, new, old in zip(tables, different, copies, pulled):
-        add(table, rows, new - old)
-    return total / tf.cast(tf.shape(places[0])[0], total.dtype)
-
-
-def add(table, rows, change):
-    """table[rows] += change, each part on the server that has it. rows: int [n]; change: float32 [n, ...]."""
-    first = 0
-    for shard in shards(table):
-        last = first + shard.shape[0]
-        here = tf.where((rows >= first) & (rows < last))[:, 0]
-        local = tf.gather(rows, here) - first
-        shard.scatter_add(tf.IndexedSlices(tf.gather(change, here), local))
-        first = last
