@@ -224,7 +224,7 @@ def test_subsampled_batches_take_windows_over_the_words_that_are_left():
         (9, {"batch_size": 0}, "batch_size=0"),
         (9, {"window": 0}, "window=0"),
         (9, {"block": 0}, "block=0"),
-        (5, {"batch_size": 15}, "batch_size=15, .*5 words with window=2 gives at most 14 pairs"),
+        (5, {"batch_size": 15}, "batch_size=15, .*5 words with window=2 give at most 14 pairs"),
         (2, {"batch_size": 3}, "at most 2 pairs"),
         (1, {"batch_size": 1}, "at most 0 pairs"),
         (0, {"batch_size": 1}, "at most 0 pairs"),

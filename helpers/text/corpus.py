@@ -1,7 +1,6 @@
 """Where words come from: documentation on this disk, text8, planted topics, or a file of yours."""
 
 import ast
-import contextlib
 import gc
 import gzip
 import hashlib
@@ -23,7 +22,7 @@ import platformdirs
 from tqdm import tqdm
 
 from helpers.text.files import only_process, written_whole
-from helpers.text.text8 import TEXT8, text8
+from helpers.text.text8 import TEXT8, fetch
 
 PACKAGES = [
     "numpy", "scipy", "sklearn", "matplotlib", "pandas", "networkx", "tensorflow", "keras", "tensorboard",
@@ -74,11 +73,13 @@ def load_corpus(name="docs", *, seed=0, n_words=200_000, mirror=None, cache_dir=
     if name == "docs":
         return _docs(_installed(), cache, progress)
     if name == "text8":
-        return _from_file(text8(replace(TEXT8, url=mirror or TEXT8.url), cache, progress), name, WIKIPEDIA)
+        local = os.environ.get("W2V_TEXT8")
+        download = replace(TEXT8, url=mirror or TEXT8.url)
+        return _from_file(Path(local or fetch(download, cache / "text8.zip", progress)), name, WIKIPEDIA)
     if name == "planted":
         return _planted(seed, n_words)
-    path = Path(name) if isinstance(name, str | os.PathLike) else None
-    if path is None or (path.parts == (name,) and not path.suffix and not path.exists()):
+    path = Path(str(name))
+    if len(path.parts) == 1 and not path.suffix and not path.exists():
         raise ValueError(f"There is no corpus {name!r}: give 'docs', 'text8', 'planted' or the path of a file.")
     return _from_file(path, str(name), str(name))
 
@@ -146,7 +147,8 @@ def _open(path):
 
 def _from_file(path, name, source):
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}; the built-in corpora are 'docs', 'text8' and 'planted'.")
+        builtin = "'docs', 'planted' and 'text8' (or the file that the environment variable W2V_TEXT8 names)"
+        raise FileNotFoundError(f"There is no file {path}; the built-in corpora are {builtin}.")
     try:
         with _open(path) as file:
             begin = file.read(PIECE)
@@ -163,17 +165,14 @@ def _from_file(path, name, source):
 
 def _installed():
     """[(label, version, folder)] of the standard library and of the packages of PACKAGES that are installed."""
-    specs = [(package, importlib.util.find_spec(package)) for package in PACKAGES]
-    packages = [(package, _version(package), Path(spec.submodule_search_locations[0]))
-                for package, spec in specs if spec and spec.submodule_search_locations]
-    return [("python", sys.version.split()[0], Path(sysconfig.get_path("stdlib"))), *packages]
-
-
-def _version(package):
-    for distribution in (DISTRIBUTIONS.get(package, package), f"{package}-cpu"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            return importlib.metadata.version(distribution)
-    return "unknown"
+    found = [("python", sys.version.split()[0], Path(sysconfig.get_path("stdlib")))]
+    for package in PACKAGES:
+        spec = importlib.util.find_spec(package)
+        if spec and spec.submodule_search_locations:
+            names = DISTRIBUTIONS.get(package, package), f"{package}-cpu"
+            versions = [known.version for name in names for known in importlib.metadata.distributions(name=name)]
+            found.append((package, [*versions, "unknown"][0], Path(spec.submodule_search_locations[0])))
+    return found
 
 
 def _docs(installed, cache, progress):
@@ -195,10 +194,8 @@ def _docs(installed, cache, progress):
 def _build_docs(installed, path, progress):
     """Write the parts as one line of JSON, then one line of words for each distinct docstring."""
     gc.freeze()  # the collector would search TensorFlow, once loaded, again and again for garbage
-    try:
-        texts, parts = _harvest(installed, progress)
-    finally:
-        gc.unfreeze()
+    texts, parts = _harvest(installed, progress)
+    gc.unfreeze()
     with written_whole(path) as file:
         file.write("\n".join([json.dumps(parts), *texts]))
     for old in sorted(path.parent.glob("docs-*.txt"), key=os.path.getmtime)[:-3]:

@@ -26,20 +26,16 @@ def written_whole(path):
         part.unlink(missing_ok=True)
 
 
-@contextmanager
 def only_process(path, task):
-    """No other process of this host is inside with the same `path` (its folder is made); to wait costs one line.
+    """A context: no other process of this host is inside with the same `path`, whose folder is made. To wait costs a
+    line.
 
     task: what the process inside does, for that line: "download text8".
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(f"{path}.lock")
     try:
-        lock.acquire(timeout=PATIENCE)
+        return lock.acquire(timeout=PATIENCE)
     except Timeout:
         print(f"Waiting for another process to {task}; it holds {lock.lock_file}", flush=True)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+        return lock.acquire()

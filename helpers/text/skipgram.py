@@ -36,9 +36,8 @@ def check_batch_arguments(n, batch_size, num_skips, skip_window):
     """ValueError, with the numbers, when `generate_batch` cannot make such a batch from a text of `n` words."""
     check_positive(batch_size=batch_size, num_skips=num_skips, skip_window=skip_window)
     span = 2 * skip_window + 1
-    if num_skips > 2 * skip_window:
-        has = f"a window with skip_window={skip_window} has only {2 * skip_window} context words"
-        raise ValueError(f"num_skips={num_skips}, but {has}")
+    if num_skips > span - 1:
+        raise ValueError(f"num_skips={num_skips}, but skip_window={skip_window} has only {span - 1} context words")
     if batch_size % num_skips:
         raise ValueError(f"batch_size={batch_size} is not a multiple of num_skips={num_skips}")
     if n < span:
@@ -146,8 +145,7 @@ def check_epoch_arguments(n, batch_size, window, block):
     widest = min(window, n - 1)
     most = widest * (2 * n - widest - 1)
     if most < batch_size:
-        text = f"a text of {n:,} words with window={window}"
-        raise ValueError(f"batch_size={batch_size:,}, but {text} gives at most {most:,} pairs")
+        raise ValueError(f"batch_size={batch_size:,}, but {n:,} words with {window=} give at most {most:,} pairs")
 
 
 def check_positive(**arguments):
