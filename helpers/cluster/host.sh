@@ -29,6 +29,7 @@ KbdInteractiveAuthentication no
 UsePAM no
 StrictModes no
 PidFile none
+Subsystem sftp internal-sftp
 SetEnv PATH=$PATH TMPDIR=$1/tmp TF_CPP_MIN_LOG_LEVEL=3
 END
 echo "$2" > /proc/sys/kernel/hostname

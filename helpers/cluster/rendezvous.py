@@ -4,35 +4,26 @@ import ipaddress
 import socket
 
 
-class Rendezvous:
-    """A fresh rendezvous server for these engines; `envs` brings each engine to it, in rank order.
+def start_rendezvous(found, address, undo):
+    """Start a rendezvous server for these engines; returns the environment that brings each to it, in rank order.
 
-    (Horovod's own RendezvousServer.start would listen on every interface.)
+    undo: an ExitStack, which is given what stops it. (Horovod's own RendezvousServer listens on every interface.)
     """
+    from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+    from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
+    from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
+    from horovod.runner.util.threads import in_thread
 
-    def __init__(self, found, address):
-        from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
-        from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
-        from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
-        from horovod.runner.util.threads import in_thread
-
-        hosts = [engine["host"] for engine in found]
-        slots = ",".join(f"{host}:{hosts.count(host)}" for host in dict.fromkeys(hosts))
-        plan = get_host_assignments(parse_hosts(slots), len(found))
-        self._server = RendezvousHTTPServer((address, 0), RendezvousHandler, verbose=0)
-        try:
-            self._server.init(plan)
-            shared = create_run_env_vars(address, [""], self._server.server_address[1])
-            self.envs = [{k: str(v) for k, v in {**shared, **create_slot_env_vars(slot)}.items()} for slot in plan]
-            self._thread = in_thread(self._server.serve_forever)
-        except BaseException:
-            self._server.server_close()
-            raise
-
-    def stop(self):
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    hosts = [engine["host"] for engine in found]
+    slots = ",".join(f"{host}:{hosts.count(host)}" for host in dict.fromkeys(hosts))
+    plan = get_host_assignments(parse_hosts(slots), len(found))
+    server = RendezvousHTTPServer((address, 0), RendezvousHandler, verbose=0)
+    undo.callback(server.server_close)
+    server.init(plan)
+    in_thread(server.serve_forever)
+    undo.callback(server.shutdown)
+    shared = create_run_env_vars(address, [""], server.server_address[1])
+    return [{k: str(v) for k, v in {**shared, **create_slot_env_vars(slot)}.items()} for slot in plan]
 
 
 def check_address(address):
