@@ -78,7 +78,7 @@ def test_a_rank_that_sends_nothing_is_an_error_in_time():
         return sockets.rank or sockets.receive(1, np.empty(2, np.float32))
 
     error, _ = on_ranks(2, work, seconds=0.2)
-    assert isinstance(error, TimeoutError) and "rank 1 sent nothing for 0.2 s, 8 bytes are still to come" in str(error)
+    assert isinstance(error, TimeoutError) and "rank 1 did not send the last 8 bytes within 0.2 s" in str(error)
 
 
 def test_a_rank_that_takes_nothing_is_an_error_in_time():

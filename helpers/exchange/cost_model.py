@@ -1,8 +1,8 @@
 """What an exchange should cost: messages and bytes of a step, latency and bandwidth fitted, and the time to expect."""
 
-import time
 from functools import partial
 from statistics import median
+from timeit import repeat
 
 import numpy as np
 import tensorflow as tf
@@ -21,17 +21,12 @@ def ring_bytes(size, n_bytes):
 def median_seconds(work, repeats):
     """The median of the seconds that work() takes, after one call that does not count."""
     work()
-    marks = [time.perf_counter()]
-    for _ in range(repeats):
-        work()
-        marks.append(time.perf_counter())
-    return median(np.diff(marks))
+    return median(repeat(work, number=1, repeat=repeats))
 
 
 def allreduce_seconds(n_bytes, repeats, tensors=1):
     """On every rank: median seconds of a tf.function that allreduces float32 tensors of n_bytes each with Horovod."""
     import horovod.tensorflow as hvd
-    import tensorflow as tf
 
     values = [tf.ones([n_bytes // 4]) for _ in range(tensors)]  # one tensor many times would be reduced once
     names = [f"bytes_{n_bytes}_{tensors}_{i}" for i in range(tensors)]
@@ -102,11 +97,11 @@ def predicted(name, ids, vocab, disabled, network, size=2, plan=planned):
 
 def time_collectives(hvd, sizes=(1_000, 30_000, 300_000, 3_000_000)):
     """[(kind, bytes that a rank sends, seconds)]: the median of 7 allreduces and allgathers of so many float32."""
-    found = []
-    for kind, share in ("allreduce", 2 * (hvd.size() - 1) / hvd.size()), ("allgather", hvd.size() - 1):
-        for n in sizes:
+    size, found = hvd.size(), []
+    for n in sizes:
+        for kind, sent in ("allreduce", ring_bytes(size, 4 * n)), ("allgather", 4 * n * (size - 1)):
             call = partial(getattr(hvd, kind), tf.ones([n]), name=f"{kind}{n}")
-            found.append((kind, 4 * n * share, float(median_seconds(lambda: call().numpy(), 7))))  # noqa: B023
+            found.append((kind, sent, median_seconds(lambda: call().numpy(), 7)))  # noqa: B023
     return found
 
 

@@ -2,6 +2,7 @@
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -16,47 +17,42 @@ class Sockets:
     def __init__(self, rank, size, gather, seconds=30):
         self.rank, self.size, self.sent, self.received, self.to = rank, size, 0, 0, {}
         self._seconds = seconds
-        try:
-            with socket.create_server(("127.0.0.1", 0)) as listener:
-                listener.settimeout(seconds)
-                self._connect(listener, gather(listener.getsockname()[1]))
-        except BaseException:
-            self.close()
-            raise
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(seconds)
+            self._connect(listener, gather(listener.getsockname()[1]))
 
     def _connect(self, listener, ports):
         """Call the lower ranks, each with our rank as its first byte; the higher ones call us."""
         for other in range(self.rank):
             self.to[other] = socket.create_connection(("127.0.0.1", ports[other]), self._seconds)
             self.to[other].sendall(bytes([self.rank]))
-        while len(self.to) < self.size - 1:
-            try:
+        while missing := set(range(self.rank + 1, self.size)) - set(self.to):
+            with self._in_time(f"ranks {sorted(missing)} did not connect"):
                 connection, _ = listener.accept()
-            except TimeoutError:
-                missing = sorted(set(range(self.rank + 1, self.size)) - set(self.to))
-                raise TimeoutError(f"ranks {missing} did not connect within {self._seconds} s") from None
             connection.settimeout(self._seconds)
             self.to[connection.recv(1)[0]] = connection
         for connection in self.to.values():
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)  # else small messages may wait 40 ms
 
+    @contextmanager
+    def _in_time(self, problem):
+        try:
+            yield
+        except TimeoutError:
+            raise TimeoutError(f"{problem} within {self._seconds} s") from None
+
     def send(self, other, array):
         """Send a contiguous array to another rank. TimeoutError if it does not take it in time."""
-        try:
+        with self._in_time(f"rank {other} did not take {array.nbytes} bytes"):
             self.to[other].sendall(array)
-        except TimeoutError:
-            raise TimeoutError(f"rank {other} did not take {array.nbytes} bytes within {self._seconds} s") from None
         self.sent += array.nbytes
 
     def receive(self, other, array):
         """Fill a contiguous array with what another rank sends. ConnectionError at its end, TimeoutError if late."""
         rest = memoryview(array.view(np.uint8))
         while rest:
-            try:
+            with self._in_time(f"rank {other} did not send the last {len(rest)} bytes"):
                 count = self.to[other].recv_into(rest)
-            except TimeoutError:
-                message = f"rank {other} sent nothing for {self._seconds} s, {len(rest)} bytes are still to come"
-                raise TimeoutError(message) from None
             if not count:
                 raise ConnectionError(f"rank {other} closed its end with {len(rest)} bytes still to come")
             rest = rest[count:]
