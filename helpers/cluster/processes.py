@@ -6,7 +6,6 @@ with slowed(pid, 5):
 
 import os
 import select
-import subprocess
 import sys
 import threading
 import time
@@ -15,7 +14,10 @@ from pathlib import Path
 
 import psutil
 
+from helpers.cluster.reaper import start_child
+
 RUN_SECONDS = 0.001  # between two stops: well below a batch, so that each batch takes longer, not every tenth
+CGROUP = Path("/sys/fs/cgroup")  # of a container, with its limit
 
 
 @contextmanager
@@ -29,14 +31,12 @@ def slowed(pid, times, run=RUN_SECONDS):
     """
     if times <= 1 or run <= 0:
         raise ValueError(f"times={times}, run={run}: a process runs for a while and is slowed by a factor above 1")
-    process = _other(pid)
-    brake = subprocess.Popen(
-        [sys.executable, "-m", "helpers.cluster.processes", str(pid), str(times), str(run)],
-        cwd=Path(__file__).parents[2],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
+    if pid == os.getpid():
+        raise ValueError(f"pid={pid} is this process, which could not wake itself")
+    if not psutil.pid_exists(pid):
+        raise ValueError(f"pid={pid} is no process of this machine")
+    process = psutil.Process(pid)
+    brake = start_child("processes", pid, times, run)
     try:
         brake.stdout.readline()
         if not process.is_running():  # the brake may have found another one that got its id
@@ -46,24 +46,9 @@ def slowed(pid, times, run=RUN_SECONDS):
         brake.communicate()
 
 
-def _other(pid):
-    """The psutil.Process of this id, which stays that process when the id is given to another one."""
-    if pid == os.getpid():
-        raise ValueError(f"pid={pid} is this process, which could not wake itself")
-    try:
-        return psutil.Process(pid)
-    except psutil.NoSuchProcess:
-        raise ValueError(f"pid={pid} is no process of this machine") from None
-
-
 def main(pid, times, run):
-    """Slow the process until our stdin closes or the process ends."""
-    with suppress(psutil.NoSuchProcess):  # killed meanwhile, as notebook 08 does
-        brake(psutil.Process(pid), times, run)
-
-
-def brake(process, times, run):
-    """Suspend and resume a psutil.Process until our stdin closes. How long it really ran decides how long it stands."""
+    """Suspend and resume a process until our stdin closes. How long it really ran decides how long it stands."""
+    process = psutil.Process(pid)
     print("slowed", flush=True)
     resumed = time.monotonic()
     while not _told_to_end(run):
@@ -78,9 +63,6 @@ def brake(process, times, run):
 
 def _told_to_end(seconds):
     return bool(select.select([sys.stdin], [], [], seconds)[0])
-
-
-CGROUP = Path("/sys/fs/cgroup")  # of a container, with its limit
 
 
 def available():
@@ -108,8 +90,8 @@ class MemoryWatch:
     def __init__(self, pids, every=0.2):
         self.seconds, self.sizes, self.marks = [], {name: [] for name in pids}, []
         self._processes = {name: psutil.Process(pid) for name, pid in pids.items()}
-        self._every, self._started, self._ended = every, time.monotonic(), threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._started, self._ended = time.monotonic(), threading.Event()
+        self._thread = threading.Thread(target=self._run, args=[every], daemon=True)
         self._thread.start()
 
     def mark(self, text):
@@ -121,27 +103,24 @@ class MemoryWatch:
         return max(self.sizes[name])
 
     def stop(self):
-        """Take the last sample. Can be called twice."""
+        """Can be called twice."""
         self._ended.set()
         self._thread.join()
 
-    def _run(self):
-        while True:
-            last = self._ended.wait(self._every if self.seconds else 0)
+    def _run(self, every):
+        while not self.seconds or not self._ended.wait(every):
             for name, process in self._processes.items():
-                self.sizes[name].append(resident(process))
+                self.sizes[name].append(_resident(process))
             self.seconds.append(time.monotonic() - self._started)
-            if last:
-                return
 
 
-def resident(process):
+def _resident(process):
     """Bytes of a psutil.Process in memory, 0 if it is no more (also when another process has its id now)."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         return process.memory_info().rss if process.is_running() else 0
-    except psutil.NoSuchProcess:
-        return 0
+    return 0
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), *map(float, sys.argv[2:]))
+    with suppress(psutil.NoSuchProcess):  # killed meanwhile, as notebook 08 does
+        main(int(sys.argv[1]), *map(float, sys.argv[2:]))
