@@ -26,6 +26,9 @@ run: setup ## execute every notebook, and render the book of what came out
 book: setup ## render the saved notebooks as a book: build/book/index.html
 	@$(call render,notebooks)
 
+screenshots: book ## take the pictures of the book and of JupyterLab in README.md anew (Debian's chromium)
+	@$(RUN) tools/screenshots.py
+
 test: setup ## lint, the tests, and every notebook against its saved outputs
 	@$(RUN) -m ruff check .
 	@$(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(NBVAL) tests notebooks
@@ -42,4 +45,4 @@ clean: ## remove build/, .venv and all caches
 	rm -rf build .venv .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -depth \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +
 
-.PHONY: help setup lab run book test bench clean
+.PHONY: help setup lab run book screenshots test bench clean

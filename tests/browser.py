@@ -1,11 +1,18 @@
 """Debian's Chromium, driven by Playwright, for the tests of the book and of JupyterLab."""
 
+import os
+import re
 import shutil
+import signal
+import subprocess
+import time
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = shutil.which("chromium")
 BROWSER = pytest.mark.skipif(
     CHROMIUM is None or find_spec("playwright") is None,
@@ -15,6 +22,13 @@ QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]
+CELLS = """jupyterapp.shell.currentWidget.content.widgets.map(cell => ({
+    source: cell.model.sharedModel.getSource(),
+    type: cell.model.type,
+    count: cell.model.executionCount ?? null,
+    outputs: cell.model.outputs ? cell.model.outputs.toJSON() : [],
+}))"""
+STATUS = "jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status"
 
 
 @contextmanager
@@ -36,3 +50,69 @@ def page_in(width, height=900):
 def pages(book):
     """Every page of a book but those of the source."""
     return sorted(path for path in book.rglob("*.html") if not path.relative_to(book).parts[0].startswith("_"))
+
+
+@contextmanager
+def lab(folder):
+    """The address at which `make lab` lets one in. It runs in a copy of the notebooks, in a path with a space."""
+    folder = folder / "with a space"
+    folder.mkdir()
+    for name in ("Makefile", "notebooks", "tools", "benchmarks", "figures"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "DISPLAY"))}
+    environment |= {"JUPYTER_CONFIG_DIR": str(folder / "config"), "JUPYTER_DATA_DIR": str(folder / "data")}
+    flags = "--no-browser --allow-root --LabApp.expose_app_in_browser=True"
+    with open(folder / "lab.log", "w") as log:
+        command = ["make", "--old-file=setup", "lab", f"LAB={flags}"]
+        server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
+    try:
+        yield wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+/\S*token=\w+", (folder / "lab.log").read_text()))[0]
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def wait_for(condition, seconds=60):
+    """What condition() gives as soon as it is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {condition}"
+        time.sleep(0.2)
+    return found
+
+
+def do(page, what):
+    """Let JupyterLab do something, and wait for it."""
+    page.evaluate(f"async () => {{ await ({what}) }}")
+
+
+def open_notebook(page, name):
+    do(page, f"jupyterapp.commands.execute('docmanager:open', {{path: '{name}'}})")
+    wait_for(lambda: page.evaluate("jupyterapp.shell.currentWidget?.context?.path") == name)
+    wait_for(lambda: page.evaluate(STATUS) == "idle")
+
+
+def code_cells(page):
+    return [cell for cell in page.evaluate(CELLS) if cell["type"] == "code"]
+
+
+def printed(cell):
+    return "".join("".join(output.get("text", "")) for output in cell["outputs"])
+
+
+def is_idle(page):
+    return page.evaluate(STATUS) == "idle" and page.locator(".jp-InputPrompt", has_text="[*]").count() == 0
+
+
+def run_cell(page, index):
+    """Run one cell of the open notebook, as Shift-Enter does."""
+    do(page, f"jupyterapp.shell.currentWidget.content.activeCellIndex = {index}")
+    do(page, "jupyterapp.commands.execute('notebook:run-cell')")
+
+
+def index_of(page, text):
+    """The number of the first code cell with this text."""
+    return next(i for i, c in enumerate(page.evaluate(CELLS)) if c["type"] == "code" and text in c["source"])

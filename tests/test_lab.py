@@ -1,11 +1,7 @@
 """JupyterLab as `make lab` starts it, driven in a browser: the notebooks run, are interrupted, restarted and left."""
 
-import os
 import re
-import shutil
-import signal
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -13,42 +9,32 @@ from pathlib import Path
 import ipyparallel as ipp
 import psutil
 import pytest
-from browser import BROWSER, page_in
+from browser import (
+    BROWSER,
+    CELLS,
+    STATUS,
+    code_cells,
+    do,
+    index_of,
+    is_idle,
+    lab,
+    open_notebook,
+    page_in,
+    printed,
+    run_cell,
+    wait_for,
+)  # fmt: skip
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = BROWSER
 RUN_SECONDS = 280
-CELLS = """jupyterapp.shell.currentWidget.content.widgets.map(cell => ({
-    source: cell.model.sharedModel.getSource(),
-    type: cell.model.type,
-    count: cell.model.executionCount ?? null,
-    outputs: cell.model.outputs ? cell.model.outputs.toJSON() : [],
-}))"""
-STATUS = "jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status"
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """Where `make lab` lets one in. It runs in a copy of the notebooks, in a path with a space, beside another Lab."""
-    folder = tmp_path_factory.mktemp("a course") / "with a space"
-    folder.mkdir()
-    for name in ("Makefile", "notebooks", "tools", "benchmarks", "figures"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, folder / name)
-    (folder / ".venv").symlink_to(ROOT / ".venv")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "DISPLAY"))}
-    environment |= {"JUPYTER_CONFIG_DIR": str(folder / "config"), "JUPYTER_DATA_DIR": str(folder / "data")}
-    flags = "--no-browser --allow-root --LabApp.expose_app_in_browser=True"
-    with open(folder / "lab.log", "w") as log:
-        command = ["make", "--old-file=setup", "lab", f"LAB={flags}"]
-        server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
-    try:
-        found = wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+/\S*token=\w+", (folder / "lab.log").read_text()))
-        yield found[0]
-    finally:
-        if server.poll() is None:
-            os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
+    """Where `make lab` lets one in, in a path with a space, beside another Lab."""
+    with lab(tmp_path_factory.mktemp("a course")) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -60,51 +46,19 @@ def page(address):
         yield page
 
 
-def wait_for(condition, seconds=60):
-    """What condition() gives as soon as it is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {condition}"
-        time.sleep(0.2)
-    return found
-
-
-def do(page, what):
-    """Let JupyterLab do something, and wait for it."""
-    page.evaluate(f"async () => {{ await ({what}) }}")
-
-
-def open_notebook(page, name):
-    do(page, f"jupyterapp.commands.execute('docmanager:open', {{path: '{name}'}})")
-    wait_for(lambda: page.evaluate("jupyterapp.shell.currentWidget?.context?.path") == name)
-    wait_for(lambda: page.evaluate(STATUS) == "idle")
-
-
 def menu(page, name, entry):
     page.locator(".lm-MenuBar-itemLabel", has_text=re.compile(f"^{name}$")).click()
     page.locator(".lm-Menu-itemLabel", has_text=re.compile(f"^{entry}")).first.click()
-
-
-def code_cells(page):
-    return [cell for cell in page.evaluate(CELLS) if cell["type"] == "code"]
 
 
 def errors(cells):
     return [output for cell in cells for output in cell["outputs"] if output["output_type"] == "error"]
 
 
-def printed(cell):
-    return "".join("".join(output.get("text", "")) for output in cell["outputs"])
-
-
 def run_all(page):
     do(page, "jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
     menu(page, "Run", "Run All Cells")
     wait_for(lambda: page.evaluate(STATUS) == "busy")
-
-
-def is_idle(page):
-    return page.evaluate(STATUS) == "idle" and page.locator(".jp-InputPrompt", has_text="[*]").count() == 0
 
 
 def kernel(page):
@@ -130,17 +84,6 @@ def cluster_of(process):
         return process.environ().get("IPP_CLUSTER_ID", "")
     except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
         return ""
-
-
-def run_cell(page, index):
-    """Run one cell of the open notebook, as Shift-Enter does."""
-    do(page, f"jupyterapp.shell.currentWidget.content.activeCellIndex = {index}")
-    do(page, "jupyterapp.commands.execute('notebook:run-cell')")
-
-
-def index_of(page, text):
-    """The number of the first code cell with this text."""
-    return next(i for i, c in enumerate(page.evaluate(CELLS)) if c["type"] == "code" and text in c["source"])
 
 
 def start_ranks(page):
