@@ -44,7 +44,12 @@ def train(strategy, steps=60, seed=0):
     def step(*batch):
         return strategy.reduce("SUM", strategy.run(on_replica, batch), axis=None)
 
-    return [float(step(*map(tf.constant, batch))) for batch in batches(seed, steps)]
+    losses = []
+    for number, batch in enumerate(batches(seed, steps)):
+        losses.append(float(step(*map(tf.constant, batch))))
+        if number % 100 == 0:
+            print(f"step {number}", flush=True)
+    return losses
 
 
 def main():

@@ -1,0 +1,160 @@
+"""Two hosts on links of 10, 100 and 1,000 Mbit/s and unlimited: `python -m benchmarks.bandwidth`, as root on Linux.
+
+Three strategies of notebook 06, and the block trainer with longer intervals, on one host alone and on both, each host
+with cores of its own (helpers.cluster.hosts). Beside the measurement stands what the cost model predicts from the speed
+without communication, the fitted latency, and the bandwidth of the link.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from functools import partial
+from statistics import median
+
+import ipyparallel as ipp
+import numpy as np
+
+from benchmarks.options import check_writable, positive, write_json
+from benchmarks.strategies import collectives, quality
+from benchmarks.training import train_strategy
+from helpers.cluster import connect, hosts
+from helpers.exchange.cost_model import fit, planned, predicted
+from helpers.exchange.strategies import STRATEGIES, pairs_of
+from helpers.text.corpus import load_corpus
+from helpers.text.vocab import Vocab
+from helpers.word2vec.blocks import Blocks
+from helpers.word2vec.shared_negatives import train_blocks
+
+LINKS = 10, 100, 1000, None  # Mbit/s
+LONGER = Blocks(interval=400_000, intervals=4)
+COMPARED = {name: STRATEGIES[name] for name in ("canonical", "hot and cold", "blocks")}
+COMPARED["blocks, longer intervals"] = STRATEGIES["blocks"]._replace(make=partial(train_blocks, blocks=LONGER))
+
+
+@contextlib.contextmanager
+def ssh_engines(machines):
+    """An `ipcluster` on host0 with an engine on each host, started by ssh; `connect` finds it meanwhile."""
+    before, folder = os.environ.get("IPYTHONDIR"), machines.folder / "ipython"
+    os.environ["IPYTHONDIR"] = str(folder)
+    profile = folder / "profile_default"
+    profile.mkdir(parents=True)
+    (profile / "ipcluster_config.py").write_text(
+        f"c.Cluster.engine_launcher_class = 'ssh'\n"
+        f"c.Cluster.controller_ip = {machines.addresses[0]!r}\n"
+        f"c.SSHLauncher.remote_python = {sys.executable!r}\n"
+        f"c.SSHEngineSetLauncher.engines = {({name: {'n': 1, 'to_send': []} for name in machines.names})}\n"
+    )
+    try:
+        with open(machines.folder / "ipcluster.log", "w") as log:
+            machines.start(0, ["ipcluster", "start"], stdout=log, stderr=log)
+        wait_for_engines(profile / "security" / "ipcontroller-client.json", len(machines.names))
+        yield
+    finally:
+        os.environ.pop("IPYTHONDIR")
+        if before is not None:
+            os.environ["IPYTHONDIR"] = before
+
+
+def wait_for_engines(connection_file, n, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not connection_file.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    client = ipp.Client(str(connection_file), timeout=30)
+    client.wait_for_engines(n, timeout=seconds)
+    client.close()
+
+
+def read(words, vocabulary):
+    corpus = load_corpus("docs", progress=False).words[:words]
+    vocab = Vocab.build(corpus, vocabulary)
+    return vocab.encode(corpus), vocab
+
+
+def run(name, text, alone, options):
+    """On a rank: train, return what was measured; the vectors of rank 0 alone. None on a rank that is to wait."""
+    import horovod.tensorflow as hvd
+
+    if alone and hvd.rank():
+        return None
+    found = train_strategy(COMPARED[name], *read(*text), None if alone else hvd, **options)
+    return found if not hvd.rank() else {**found, "vectors": None}
+
+
+def speed(results):
+    return sum(r["pairs"] for r in results) / max(r["seconds"] for r in results)
+
+
+def measure(name, ranks, machines, text, options):
+    """A row for each link, with the speed of one host beside."""
+    ids, vocab = read(*text)
+    blocks = STRATEGIES.get(name, STRATEGIES["blocks"]).source == "words"
+    budget = {"pairs": options.epochs * pairs_of(ids, vocab)} if blocks else {"seconds": options.seconds}
+    machines.bandwidth(None)
+    alone = [ranks.run(run, name, text, True, budget)[0] for _ in range(options.repeats)]
+    apart = ranks.run(run, name, text, False, {**budget, "communicate": False})
+    one = {"one": median(speed([r]) for r in alone), "disabled": speed(apart)}
+    one["quality_one"] = quality(alone[0]["vectors"], vocab) if blocks else None
+    for mbit in options.links:
+        machines.bandwidth(mbit)
+        both = [ranks.run(run, name, text, False, budget) for _ in range(options.repeats)]
+        speeds = [speed(results) for results in both]
+        sent = sum(r["bytes"] for r in both[0]) / sum(r["pairs"] for r in both[0])
+        row = {"strategy": name, "mbit": mbit, "speeds": speeds, "bytes_per_pair": sent, **one}
+        row["quality"] = quality(both[0][0]["vectors"], vocab) if blocks else None
+        yield row
+
+
+def plan_longer(name, ids, vocab, size=2):
+    """`planned` for LONGER: fewer intervals of as many more pairs."""
+    pairs, messages, sent = planned("blocks", ids, vocab, size)
+    fewer = 10 / max(-(-len(ids) // size // LONGER.interval), LONGER.intervals)
+    return pairs * fewer, messages, sent
+
+
+def predict(row, text, network):
+    ids, vocab = read(*text)
+    plan = plan_longer if row["strategy"] not in STRATEGIES else planned
+    link = network[1] if row["mbit"] is None else min(network[1], row["mbit"] * 1e6 / 8)
+    return predicted(row["strategy"].split(",")[0], ids, vocab, row["disabled"], (network[0], link), plan=plan)
+
+
+def show(row):
+    link = "unlimited" if row["mbit"] is None else f"{row['mbit']:,} Mbit/s"
+    gain, expected = median(row["speeds"]) / row["one"], row["predicted"] / row["one"]
+    speeds = f"{row['one']:12,.0f}{median(row['speeds']):12,.0f}{gain:8.2f} x, predicted {expected:.2f} x"
+    print(f"{row['strategy']:26}{link:>14}{speeds}, {row['bytes_per_pair']:8,.1f} bytes/pair", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bandwidth", description=__doc__.partition("\n\n")[2])
+    parser.add_argument("--words", type=positive, default=3_000_000, help="of the corpus docs (default: 3000000)")
+    parser.add_argument("--vocabulary", type=positive, default=10_000)
+    parser.add_argument("--epochs", type=positive, default=1, help="of the block trainer (default: 1)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of the others (default: 3)")
+    parser.add_argument("--repeats", type=positive, default=1)
+    parser.add_argument("--links", nargs="+", type=lambda x: None if x == "unlimited" else float(x), default=LINKS)
+    parser.add_argument("--strategies", nargs="+", choices=[*COMPARED], default=[*COMPARED], metavar="NAME")
+    parser.add_argument("--json", metavar="OUT")
+    options = parser.parse_args()
+    check_writable(options.json)
+    text, rows = (options.words, options.vocabulary), []
+    with hosts(2) as machines, ssh_engines(machines), connect(2, address=machines.address) as ranks:
+        ranks.view.execute(f"import sys; sys.path.insert(0, {os.getcwd()!r})", block=True)  # ssh begins elsewhere
+        network = fit(ranks.run(collectives)[0])
+        print(f"latency {1e3 * network[0]:.2f} ms, unlimited {network[1] / 1e6:,.0f} MB/s", flush=True)
+        for name in options.strategies:
+            for row in measure(name, ranks, machines, text, options):
+                row["predicted"] = predict(row, text, network)
+                rows.append(row)
+                show(row)
+    if options.json:
+        settings = {"words": options.words, "vocabulary": options.vocabulary, "epochs": options.epochs}
+        results = {"settings": settings, "latency": network[0], "bandwidth": network[1], "rows": rows}
+        write_json(options.json, json.loads(json.dumps(results, default=lambda x: np.asarray(x).tolist())))
+
+
+if __name__ == "__main__":
+    main()

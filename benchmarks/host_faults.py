@@ -1,0 +1,161 @@
+"""A cable pulled for 5 s, and a host lost: what each launcher does: `python -m benchmarks.host_faults`, as root.
+
+Each system trains examples/train.py's model on two hosts. While it trains, the cable of host1 is pulled and put back;
+then host1 is switched off without a word. Measured: how long training stood still, and when and how the launcher ended.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from benchmarks.options import check_writable, write_json
+from helpers.cluster import hosts
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+TCP = ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lan0"]
+SCRIPT = [sys.executable, EXAMPLES / "train.py", "--steps", "1000000"]
+TWO = ["-np", "2", "-H", "host0:1,host1:1"]
+
+
+def horovodrun(machines):
+    env = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "30"}
+    return [start(machines, 0, ["horovodrun", "--gloo", "--network-interfaces", "lan0", *TWO, *SCRIPT], env)]
+
+
+def mpirun(machines):
+    more = ["--prefix", sys.prefix, "--map-by", ":oversubscribe", "--bind-to", "none"]
+    return [start(machines, 0, ["mpirun", *TWO, *TCP, *more, *SCRIPT], ROOT)]
+
+
+def mirrored(machines):
+    spec, processes = {"worker": ["host0:2222", "host1:2222"]}, []
+    for index in (0, 1):
+        task = {"cluster": spec, "task": {"type": "worker", "index": index}}
+        command = [sys.executable, EXAMPLES / "mirrored.py", "--steps", "1000000"]
+        processes.append(start(machines, index, command, {"TF_CONFIG": json.dumps(task)}))
+    return processes
+
+
+def servers(machines):
+    """Two workers and one server on host0 (lost with host1: worker 1), one chief on host0 too."""
+    spec = {"chief": ["host0:2224"], "worker": ["host0:2222", "host1:2222"], "ps": ["host0:2223"]}
+    for role, host in ("worker", 0), ("worker", 1), ("ps", 0):
+        task = {"cluster": spec, "task": {"type": role, "index": host}}
+        command = [sys.executable, "-m", "helpers.cluster.parameter_servers", role]
+        start(machines, host, command, {"TF_CONFIG": json.dumps(task)})
+    return [start(machines, 0, [sys.executable, __file__, "chief"], {"TF_CONFIG": json.dumps({"cluster": spec})})]
+
+
+def chief():
+    """Schedules steps for ever, and says when each hundredth is done."""
+    sys.path.insert(0, str(EXAMPLES))
+    import tensorflow as tf
+    import train
+
+    from helpers.cluster import attach_servers
+
+    cluster = attach_servers()
+    with cluster.strategy.scope():
+        tables = train.make_tables(0)
+
+    @tf.function
+    def step(*batch):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(train.nce_losses(tables, *batch))
+        for table, gradient in zip(tables, tape.gradient(loss, tables), strict=True):
+            table.scatter_sub(tf.IndexedSlices(train.LR * gradient.values, gradient.indices))
+        return loss
+
+    for number, batch in enumerate(train.batches(0, 1_000_000)):
+        cluster.coordinator.schedule(step, args=tuple(map(tf.constant, batch)))
+        if number % 20 == 0:
+            cluster.coordinator.join()
+            print(f"step {number}", flush=True)
+
+
+SYSTEMS = {
+    "horovodrun": horovodrun,
+    "mpirun": mpirun,
+    "MultiWorkerMirroredStrategy": mirrored,
+    "ParameterServerStrategy": servers,
+}
+
+
+def start(machines, host, command, env=None):
+    return machines.start(
+        host, command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
+    )
+
+
+class Progress:
+    """Reads what a process says, in a thread: `marks` are the times at which a line with "step" came."""
+
+    def __init__(self, process):
+        self.marks, self.lines = [], []
+        threading.Thread(target=self._read, args=[process], daemon=True).start()
+
+    def _read(self, process):
+        for line in process.stdout:
+            self.lines.append(line)
+            if "step" in line:
+                self.marks.append(time.monotonic())
+
+    def wait(self, n, seconds):
+        """Whether n more marks come in time."""
+        goal, deadline = len(self.marks) + n, time.monotonic() + seconds
+        while len(self.marks) < goal and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return len(self.marks) >= goal
+
+
+def measure(name, cut, limit):
+    """A row: seconds without a step around a cut, and how the launcher took the loss of host1."""
+    with hosts(2) as machines:
+        processes = SYSTEMS[name](machines)
+        progress = Progress(processes[0])
+        row = {"system": name, "cut": cut}
+        if not progress.wait(3, 120):
+            return {**row, "problem": "".join(progress.lines[-20:])}
+        machines.plug(1, up=False)
+        time.sleep(cut)
+        machines.plug(1, up=True)
+        row["goes_on_after_cut"] = progress.wait(3, 60) and all(p.poll() is None for p in processes)
+        gaps = [b - a for a, b in zip(progress.marks, progress.marks[1:], strict=False)]
+        row["stood_still"] = max(gaps)
+        machines.plug(1, up=False)
+        machines.lose(1)
+        lost = time.monotonic()
+        row["goes_on_after_loss"] = progress.wait(8, 20)
+        while processes[0].poll() is None and time.monotonic() < lost + limit and not row["goes_on_after_loss"]:
+            time.sleep(0.1)
+        row["ended_after"] = time.monotonic() - lost if processes[0].poll() is not None else None
+        row["exit_code"] = processes[0].poll()
+        row["said"] = "".join(progress.lines[-6:])[-600:]
+        return row
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.host_faults", description=__doc__.partition("\n\n")[2])
+    parser.add_argument("--cut", type=float, default=5.0, help="seconds without a cable (default: 5)")
+    parser.add_argument("--limit", type=float, default=90.0, help="seconds to wait for an end (default: 90)")
+    parser.add_argument("--systems", nargs="+", choices=[*SYSTEMS], default=[*SYSTEMS], metavar="NAME")
+    parser.add_argument("--json", metavar="OUT")
+    options = parser.parse_args()
+    check_writable(options.json)
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    rows = []
+    for name in options.systems:
+        rows.append(measure(name, options.cut, options.limit))
+        print(json.dumps(rows[-1]), flush=True)
+    if options.json:
+        write_json(options.json, {"cut": options.cut, "limit": options.limit, "rows": rows})
+
+
+if __name__ == "__main__":
+    chief() if sys.argv[1:] == ["chief"] else main()

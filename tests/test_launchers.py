@@ -1,0 +1,122 @@
+"""examples/ and what `connect` checks on several hosts. (Every launcher runs in notebook 13, which nbval compares.)"""
+
+import importlib.util
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from helpers.cluster import HostsUnavailable, hosts
+from helpers.cluster.rendezvous import check_own_names
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+QUIET = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+@pytest.fixture(scope="module")
+def machines():
+    try:
+        with hosts(2) as found:
+            yield found
+    except HostsUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def train():
+    spec = importlib.util.spec_from_file_location("train", EXAMPLES / "train.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def losses(script, path, *options, env=None):
+    command = [sys.executable, EXAMPLES / script, "--steps", "20", "--json", path, *options]
+    subprocess.run(command, env=env or QUIET, check=True, capture_output=True)
+    return json.loads(path.read_text())
+
+
+def test_the_script_alone_and_two_mirrored_replicas_have_the_same_losses(tmp_path):
+    alone = losses("train.py", tmp_path / "alone", "--logs", tmp_path / "logs")
+    assert [one | {"losses": None, "host": ""} for one in alone] == [
+        {"rank": 0, "size": 1, "local": 0, "cross": 0, "host": "", "losses": None}
+    ]
+    assert alone[0]["losses"][-1] < 0.9 * alone[0]["losses"][0]
+    mirrored = losses("mirrored.py", tmp_path / "mirrored")
+    assert np.allclose(mirrored, alone[0]["losses"], rtol=1e-4)
+    assert list((tmp_path / "logs" / "rank-0").glob("events.out.tfevents.*"))
+
+
+class FakeConfig:
+    """tf.config of a host with so many GPUs; notes what is set."""
+
+    def __init__(self, gpus):
+        self.gpus, self.said = gpus, []
+        self.experimental = SimpleNamespace(set_memory_growth=lambda gpu, on: self.said.append(("growth", gpu, on)))
+
+    def list_physical_devices(self, kind):
+        assert kind == "GPU"
+        return self.gpus
+
+    def set_visible_devices(self, device, kind):
+        self.said.append(("visible", device, kind))
+
+
+def test_each_local_rank_gets_a_gpu_of_its_own(train):
+    for local_rank, gpu in enumerate("abcd"):
+        config = FakeConfig(list("abcd"))
+        train.use_gpu(local_rank, config)
+        assert config.said == [("visible", gpu, "GPU"), ("growth", gpu, True)]
+
+
+def test_more_ranks_than_gpus_share_them_and_without_gpus_nothing_is_set(train):
+    config = FakeConfig(["a", "b"])
+    train.use_gpu(3, config)
+    assert config.said[0] == ("visible", "b", "GPU")
+    config = FakeConfig([])
+    train.use_gpu(0, config)
+    assert config.said == []
+
+
+SPOIL = "sed 's/^.* host1$/127.0.1.1 host1/' /etc/hosts > /run/spoilt; mount --bind /run/spoilt /etc/hosts; exec \"$@\""
+
+
+def spoilt(machines, *command, **env):
+    """A command on host1, whose own name is 127.0.1.1 as on a fresh Debian."""
+    return machines.run(1, ["unshare", "-m", "sh", "-c", SPOIL, "sh", *command], env=env)
+
+
+def test_the_script_says_that_a_hosts_own_name_leads_to_itself(machines):
+    command = [sys.executable, EXAMPLES / "train.py", "--steps", "1"]
+    done = spoilt(machines, *command, HOROVOD_CROSS_SIZE="2")
+    assert done.returncode == 1 and "host1 calls itself 127.0.1.1" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_connect_says_it_before_init(machines):
+    ask = "from helpers.cluster import on_engine as e; print(e._own_address())"
+    said = [machines.run(0, [sys.executable, "-c", ask]).stdout, spoilt(machines, sys.executable, "-c", ask).stdout]
+    found = [{"host": f"host{i}", "address": address.strip()} for i, address in enumerate(said)]
+    assert found[0]["address"] == machines.addresses[0]
+    with pytest.raises(ValueError, match="^host1 calls itself 127.0.1.1, where nobody else reaches it: .*/etc/hosts"):
+        check_own_names(found)
+    check_own_names(found[1:])  # one host alone may
+    check_own_names([found[0], {"host": "host2", "address": "10.77.0.13"}])
+
+
+def test_environments_are_compared(machines, tmp_path):
+    script = ["sh", EXAMPLES / "same_environment.sh", "host0", "host1"]
+    same = machines.run(0, script, env={"PYTHON": sys.executable})
+    assert same.returncode == 0 and same.stdout.endswith("equal environments\n"), same.stdout
+    assert len(same.stdout.splitlines()) == 3
+    other = tmp_path / "python"
+    other.write_text('#!/bin/sh\necho 3.11.7 x86_64 100 "$(hostname)"\n')
+    other.chmod(other.stat().st_mode | stat.S_IEXEC)
+    different = machines.run(0, script, env={"PYTHON": str(other)})
+    assert different.returncode == 1 and "2 different environments" in different.stdout
