@@ -40,12 +40,12 @@ class RankFailure(RuntimeError):
 
 
 class Engines:
-    """A client and its engines in rank order, with what is needed to stop those that we started.
+    """A client and its engines in rank order. `undo.close()` disconnects, and ends what we started.
 
     client: ipyparallel Client. found: one dict per engine (id, pid, host, log, mpi_rank, gloo, mpi).
     controller: "gloo" or "mpi".
     threads: what each may use if all engines of the cluster, also those that are not taken, share the cores.
-    undo: ExitStack that disconnects, and ends what we started. cluster: the ipyparallel Cluster if we started it.
+    undo: an ExitStack, emptied into that of the object. cluster: the ipyparallel Cluster if we started it.
     """
 
     def __init__(self, client, everyone, n, controller, undo, cluster=None):
@@ -55,22 +55,18 @@ class Engines:
         self.threads = max(1, min(e["cores"] // hosts.count(e["host"]) for e in everyone))
         # a psutil.Process stays the process that it was when its id is given to another one
         self._processes = {e["id"]: psutil.Process(e["pid"]) for e in self.found} if cluster else {}
-        self._undo = undo.pop_all()
-
-    def stop(self):
-        """Stop what we started; only disconnect from what we did not."""
-        with self._undo:
-            kill(self._processes.values())  # engines of mpiexec too, should it have ended before them
+        self.undo = undo.pop_all()
+        self.undo.callback(kill, self._processes.values())  # engines of mpiexec too, should it have ended before them
 
     def gone(self):
         """The ids of the engines that are no more: the controller says so, or (sooner) their process has ended."""
         missing = {engine["id"] for engine in self.found} - set(self.client.ids)
-        return missing | {i for i, process in self._processes.items() if not _runs(process)}
+        return missing | {i for i, process in self._processes.items() if not process.is_running()}
 
     def ending(self, engine):
         """How an engine's process ended, as ", killed by SIGKILL"; "" where its launcher does not know."""
         for launcher in _launchers(self.cluster) if self.cluster else []:
-            if launcher.pid == engine["pid"] and not _runs(launcher.process):
+            if launcher.pid == engine["pid"] and not launcher.process.is_running():
                 # ipyparallel's own thread waits for the process too, only one of two waiters is told the exit code,
                 # and the public join() is a coroutine, which cannot be awaited here
                 launcher._wait_thread.join(2)
@@ -90,16 +86,14 @@ def attach(n, controller):
         undo.callback(client.close, linger=0)
         try:
             if len(client.ids) < n:
-                raise ValueError(f"the running ipcluster has {len(client.ids)} engine(s), {n} are needed")
+                raise ValueError(f"it has {len(client.ids)} engine(s), {n} are needed")
             found = probe(client, ANSWER_SECONDS + len(client.ids) * 10)
             return Engines(client, found, n, controller, undo)
         except TimeoutError:
-            why = "the running ipcluster does not answer (busy, or stuck in a collective)"
-        except RemoteError as error:
-            why = f"the engines of the running ipcluster cannot be ranks ({str(error).splitlines()[-1].strip()})"
-        except ValueError as error:
-            why = str(error)
-    print(f"{why}: starting engines of our own")
+            why = "it does not answer (busy, or stuck in a collective)"
+        except (RemoteError, ValueError) as error:
+            why = str(error).splitlines()[-1].strip()
+    print(f"the running ipcluster is not used, {why}: starting engines of our own")
     return None
 
 
@@ -192,19 +186,12 @@ def _wait_for_engines(cluster, client, timeout):
     while len(client.ids) < cluster.n:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{len(client.ids)} of {cluster.n} were there after {timeout} s")
-        if not all(_runs(launcher.process) for launcher in _launchers(cluster)):
+        if not all(launcher.process.is_running() for launcher in _launchers(cluster)):
             raise TimeoutError("a process ended at once")
         time.sleep(0.05)
 
 
 def _launchers(cluster):
     """What launched each engine, or all of them (mpiexec); nothing before the start."""
-    started = [cluster.engine_set] if cluster.engine_set else []
-    return list(getattr(cluster.engine_set, "launchers", {}).values()) or started
-
-
-def _runs(process):
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    started = cluster.engine_set
+    return list(getattr(started, "launchers", {0: started}).values()) if started else []

@@ -48,22 +48,14 @@ def start_servers(workers=2, ps=2, *, timeout=60):
     cores = joblib.cpu_count()  # heeds affinity and the quota of a container, also on a Mac
     if workers + ps > cores:
         print(f"{workers + ps} servers share {cores} cores: expect correct results, not speed")
-    _prepare()
-    for _ in range(PORT_TRIES - 1):
-        with contextlib.suppress(PortTaken):
-            return _start(workers, ps, timeout)
-    return _start(workers, ps, timeout)
-
-
-def _start(workers, ps, timeout):
-    addresses = [f"{LOOPBACK}:{port}" for port in select_random_ports(1 + workers + ps)]
-    servers = Servers({"chief": addresses[:1], "worker": addresses[1 : 1 + workers], "ps": addresses[1 + workers :]})
-    try:
-        servers.start(servers.addresses, timeout)
-        return PSCluster(servers)
-    except BaseException:
-        servers.kill(servers.processes)
-        raise
+    for tries_left in reversed(range(PORT_TRIES)):
+        addresses = [f"{LOOPBACK}:{port}" for port in select_random_ports(1 + workers + ps)]
+        spec = {"chief": addresses[:1], "worker": addresses[1 : 1 + workers], "ps": addresses[1 + workers :]}
+        try:
+            return PSCluster(spec, timeout, start=True)
+        except PortTaken:
+            if not tries_left:
+                raise
 
 
 def attach_servers(tf_config=None, *, timeout=60):
@@ -77,10 +69,7 @@ def attach_servers(tf_config=None, *, timeout=60):
     missing = [role for role in ("chief", *ROLES) if not spec.get(role)]
     if missing:
         raise ValueError(f"TF_CONFIG names no {' and no '.join(missing)}: its cluster needs chief, worker and ps")
-    _prepare()
-    servers = Servers(spec)
-    servers.wait(servers.addresses, timeout)
-    return PSCluster(servers)
+    return PSCluster(spec, timeout, start=False)
 
 
 def _parsed(tf_config=None):
@@ -95,7 +84,7 @@ def _parsed(tf_config=None):
     return config
 
 
-class PSCluster:
+class PSCluster(contextlib.AbstractContextManager):
     """A coordinator with its workers and parameter servers; a context manager.
 
     Made by `start_servers` or `attach_servers`.
@@ -105,13 +94,22 @@ class PSCluster:
     id of each server, and logs: dict, (role, index) -> path, both empty when attached.
     """
 
-    def __init__(self, servers):
+    def __init__(self, spec, timeout, start):
         global _last
-        self._servers, self.spec, self.logs = servers, servers.spec, servers.logs
-        self._connect()
+        if _last:  # TensorFlow has one coordinator at a time
+            _last.close()
+        _divert_messages()
+        self.spec, self._servers = spec, Servers(spec)
+        self.logs = self._servers.logs
+        try:
+            self._servers.start(self._servers.addresses if start else [], timeout)
+            self._connect()
+        except BaseException:
+            self._servers.kill(self._servers.processes)
+            raise
         _last = self
         atexit.register(self.close)
-        where = "processes started here" if self.pids else "processes that run elsewhere"
+        where = "processes started here" if start else "processes that run elsewhere"
         print(f"{len(self.spec['worker'])} workers and {len(self.spec['ps'])} parameter servers ready: {where}")
 
     @property
@@ -150,9 +148,6 @@ class PSCluster:
         finally:
             self._servers.kill(self._servers.processes)
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *exc):
         self.close()
 
@@ -166,10 +161,8 @@ class PSCluster:
         except tf.errors.UnknownError as error:
             if "Could not start gRPC server" not in str(error):
                 raise
-            raise PortTaken(
-                f"the port of the chief, {self.spec['chief'][0]}, is taken (a kernel keeps the port of each "
-                "cluster it had): restart the kernel, or give the chief another port"
-            ) from None
+            what = f"the chief's port, {self.spec['chief'][0]}, is taken (a kernel keeps those of the clusters it had)"
+            raise PortTaken(f"{what}: restart the kernel, or give the chief another port") from None
         self.coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)
 
     def _disconnect(self):
@@ -177,18 +170,10 @@ class PSCluster:
         coordinator, self.coordinator, self.strategy = self.coordinator, None, None
         try:
             self._servers.start(self._servers.dead(), STOP_SECONDS)
-            self._servers.wait(self._servers.addresses, STOP_SECONDS)
         except ServerFailure as error:
             print(f"{error}: restart the kernel before you connect to servers again")
         else:
             _stop_threads(coordinator)
-
-
-def _prepare():
-    """Close the cluster of this process: TensorFlow has one at a time. Send what it says of servers to a file."""
-    if _last:
-        _last.close()
-    _divert_messages()
 
 
 @functools.cache

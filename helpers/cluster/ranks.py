@@ -23,7 +23,7 @@ from helpers.cluster import engines, on_engine
 from helpers.cluster.engines import RankFailure
 from helpers.cluster.live_line import LiveLine
 from helpers.cluster.reaper import tail
-from helpers.cluster.rendezvous import Rendezvous, check_address
+from helpers.cluster.rendezvous import check_address, start_rendezvous
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_ENV = {
@@ -78,7 +78,7 @@ def _check(n, controller, address):
         check_address(address)
 
 
-class Ranks:
+class Ranks(contextlib.AbstractContextManager):
     """n Horovod ranks on n engines; a context manager, made by `connect`.
 
     size: number of ranks. view: an ipyparallel DirectView whose i-th target is rank i. controller: "gloo" or "mpi".
@@ -91,8 +91,7 @@ class Ranks:
         self.size = len(self.engines)
         self.view = group.client.direct_view([engine["id"] for engine in self.engines])
         self.view.block = True
-        self._undo = contextlib.ExitStack()  # called in reverse order, each also when another one fails
-        self._undo.callback(group.stop)
+        self._undo = group.undo  # called in reverse order, each also when another one fails
 
     def run(self, fn, *args, progress=False, **kwargs):
         """Call fn(*args, **kwargs) on every rank; returns the list of results in rank order.
@@ -133,9 +132,6 @@ class Ranks:
             self._magics.ranks = None
         self._undo.close()
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *exc):
         self.close()
 
@@ -144,15 +140,12 @@ class Ranks:
         envs = [env] * self.size
         if self.controller == "gloo":
             if len({engine["host"] for engine in self.engines}) > 1 and address is None:
-                raise ValueError(
-                    "the engines are on several hosts: give connect(address=...) an IP address of this machine that "
-                    "they can reach (Horovod's rendezvous has no password: trusted networks only)"
-                )
-            rendezvous = Rendezvous(self.engines, address or LOOPBACK)
-            self._undo.callback(rendezvous.stop)
+                what = "an IP address of this machine that they can reach (no password: trusted networks only)"
+                raise ValueError(f"the engines are on several hosts: give connect(address=...) {what}")
+            slots = start_rendezvous(self.engines, address or LOOPBACK, self._undo)
             if not self._group.cluster:
                 self._undo.callback(self._shut_horovod_down)
-            envs = [{**slot, **env} for slot in rendezvous.envs]
+            envs = [{**slot, **env} for slot in slots]
         call = self.view.map_async(functools.partial(on_engine.initialise, self.size, self.threads), envs)
         found = self.wait(call, progress=False, timeout=timeout)
         if found != [(rank, self.size) for rank in range(self.size)]:

@@ -16,15 +16,9 @@ import psutil
 
 def start_child(module, *arguments, **options):
     """A Popen of `python -m helpers.cluster.MODULE`, with pipes. Ctrl-C does not reach it; our end closes its stdin."""
-    return subprocess.Popen(
-        [sys.executable, "-m", f"helpers.cluster.{module}", *map(str, arguments)],
-        cwd=Path(__file__).parents[2],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        **options,
-    )
+    command = [sys.executable, "-m", f"helpers.cluster.{module}", *map(str, arguments)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=Path(__file__).parents[2], start_new_session=True, **pipes, **options)
 
 
 def start_reaper(folder):
@@ -46,10 +40,8 @@ def kill(processes, timeout=10):
 
 def tail(log, lines=10):
     """The last lines of a log file."""
-    path = Path(log)
-    if not path.is_file():
-        return "(its log is not on this host)"
-    return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+    text = Path(log).read_text(errors="replace") if Path(log).is_file() else "(its log is not on this host)"
+    return "\n".join(text.splitlines()[-lines:])
 
 
 def main(folder):

@@ -14,6 +14,7 @@ def start_rendezvous(found, address, undo):
     from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
     from horovod.runner.util.threads import in_thread
 
+    check_own_names(found)
     hosts = [engine["host"] for engine in found]
     slots = ",".join(f"{host}:{hosts.count(host)}" for host in dict.fromkeys(hosts))
     plan = get_host_assignments(parse_hosts(slots), len(found))
@@ -36,3 +37,12 @@ def check_address(address):
     except (OSError, TypeError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise ValueError(f"address={address!r}: give one IPv4 address of this machine ({why})") from None
+
+
+def check_own_names(found):
+    """Raises ValueError if one of several hosts has its own name at an address that the others cannot reach."""
+    several = len({engine["host"] for engine in found}) > 1
+    for host, address in {(engine["host"], engine["address"]) for engine in found}:
+        if several and address.startswith("127."):
+            what = f"in its /etc/hosts, give {host} the address that it has in the network"
+            raise ValueError(f"{host} calls itself {address}, where nobody else reaches it: {what}")

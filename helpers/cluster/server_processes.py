@@ -99,7 +99,11 @@ class Servers:
         self.addresses = {(role, index): address for role in ROLES for index, address in enumerate(spec[role])}
 
     def start(self, tasks, timeout):
-        """Start the servers of these (role, index) and wait until they answer; each may take `timeout` seconds."""
+        """Start the servers of these (role, index); wait until they and all others not known to be dead answer.
+
+        timeout: seconds that each of the two may take. (TensorFlow would wait for minutes when it connects.)
+        """
+        due = [task for task in self.addresses if task in tasks or task not in self.dead()]
         for role, index in tasks:
             config = {"cluster": self.spec, "task": {"type": role, "index": index}}
             log = self.logs[role, index] = Path(launcher().directory, f"{role}{index}-{time.monotonic_ns()}.log")
@@ -107,10 +111,9 @@ class Servers:
                 self.processes[role, index] = launcher().fork(config, log, timeout)
             except psutil.NoSuchProcess:
                 raise self._death(role, index) from None
-        self.wait(tasks, timeout)
+        self._wait(due, timeout)
 
-    def wait(self, tasks, timeout):
-        """Wait until these servers answer as gRPC servers do. (TensorFlow's own connect would wait for minutes.)"""
+    def _wait(self, tasks, timeout):
         deadline = time.monotonic() + timeout
         with contextlib.ExitStack() as stack:
             channels = [stack.enter_context(grpc.insecure_channel(self.addresses[task], PROBE)) for task in tasks]
