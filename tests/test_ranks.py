@@ -456,7 +456,7 @@ def test_mpi_engines_of_our_own_more_than_cores_and_what_they_listen_on():
     n = joblib.cpu_count() + 1
     with connect(n, controller="mpi", grace=5) as ranks:
         assert ranks.controller == "mpi"
-        folder = ranks.run(lambda: os.environ["OMPI_MCA_btl_sm_backing_directory"])[0]
+        folder = ranks.run(lambda: dict(os.environ))[0]["OMPI_MCA_btl_sm_backing_directory"]
         assert os.path.isdir(folder)
         assert [answer[:3] for answer in ranks.run(where)] == [(rank, rank, n) for rank in range(n)]
         found = listening([psutil.Process(e["pid"]) for e in ranks.engines])

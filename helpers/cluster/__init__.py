@@ -5,12 +5,13 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "engines": ["RankFailure", "tail"],
+        "engines": ["RankFailure"],
         "hosts": ["HostsUnavailable", "hosts"],
         "live_line": ["report"],
         "parameter_servers": ["PSCluster", "attach_servers", "start_servers"],
-        "processes": ["MemoryWatch", "available", "slowed"],
+        "processes": ["available", "slowed"],
         "ranks": ["DEFAULT_ENV", "Ranks", "connect"],
+        "reaper": ["tail"],
         "server_processes": ["ServerFailure"],
         "sharded": ["adagrad", "bundle", "gradients", "lookup", "make_table", "shards"],
     },

@@ -18,8 +18,7 @@ from traitlets.config import Config
 
 from helpers.cluster import on_engine
 from helpers.cluster.processes import available
-from helpers.cluster.reaper import kill, start_reaper
-from helpers.cluster.reaper import tail as tail
+from helpers.cluster.reaper import kill, start_reaper, tail
 
 ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer
 RANK_BYTES = 300e6  # what a rank holds when it has imported TensorFlow and done nothing
@@ -102,8 +101,8 @@ def start(n, controller, env, timeout):
 
     Raises ValueError if there is no memory for them, RankFailure if they are not up in time.
     """
-    if n * RANK_BYTES > available():
-        need, free = n * RANK_BYTES / 1e9, available() / 1e9
+    need, free = n * RANK_BYTES / 1e9, available() / 1e9
+    if need > free:
         raise ValueError(f"n={n}: {n} ranks need at least {need:.1f} GB of memory, and {free:.1f} GB are free")
     here = sys.modules.get("horovod.tensorflow")  # where the kernel has it, it saves a first start in vain
     if controller is None and here and not here.gloo_built():
@@ -116,8 +115,7 @@ def start(n, controller, env, timeout):
             if controller or found[0]["gloo"]:
                 return Engines(client, found, n, controller, undo, cluster)
     except (TimeoutError, psutil.NoSuchProcess) as error:
-        log = cluster.engine_set.get_output() if cluster.engine_set else ""
-        raise RankFailure(f"{n} engines did not start: {error}. What they said:\n{log[-2000:]}") from None
+        raise RankFailure(f"{n} engines did not start: {error}") from None
     return start(n, "mpi", env, timeout)
 
 
@@ -181,13 +179,14 @@ def _stop_cluster(cluster):
 
 
 def _wait_for_engines(cluster, client, timeout):
-    """As Client.wait_for_engines, but one engine that ends is enough to give up."""
+    """As Client.wait_for_engines, which does not notice an engine that ends at once."""
     deadline = time.monotonic() + timeout
     while len(client.ids) < cluster.n:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(client.ids)} of {cluster.n} were there after {timeout} s")
-        if not all(launcher.process.is_running() for launcher in _launchers(cluster)):
-            raise TimeoutError("a process ended at once")
+        ended = not all(launcher.process.is_running() for launcher in _launchers(cluster))
+        if ended or time.monotonic() > deadline:
+            why = "one ended at once" if ended else f"{len(client.ids)} were there after {timeout} s"
+            said = "\n".join(tail(launcher.output_file) for launcher in _launchers(cluster))
+            raise TimeoutError(f"{why}. The last lines of their logs:\n{said}")
         time.sleep(0.05)
 
 

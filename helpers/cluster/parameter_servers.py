@@ -152,9 +152,8 @@ class PSCluster(contextlib.AbstractContextManager):
         self.close()
 
     def _connect(self):
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            tf.train.ClusterSpec(self.spec), task_type="chief", task_id=0, rpc_layer="grpc"
-        )
+        spec = tf.train.ClusterSpec(self.spec)
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, "", "chief", 0, rpc_layer="grpc")
         by_size = tf.distribute.experimental.partitioners.MinSizePartitioner(MIN_SHARD_BYTES, len(self.spec["ps"]))
         try:
             self.strategy = tf.distribute.ParameterServerStrategy(resolver, by_size)
@@ -203,12 +202,12 @@ def _stop_threads(coordinator):
 
 
 def main(arguments):
-    if len(arguments) != 1 or arguments[0] not in ROLES:
-        sys.exit("usage: TF_CONFIG=... python -m helpers.cluster.parameter_servers worker|ps")
     config = _parsed()
-    if config.get("task", {}).get("type") != arguments[0]:
-        sys.exit(f"TF_CONFIG must name the task of this process, {arguments[0]}: its task is {config.get('task')}")
-    return serve(config, until=signal.pause)
+    task = config.get("task", {})
+    if task.get("type") not in ROLES or arguments != [task["type"]]:
+        usage = "usage: TF_CONFIG=... python -m helpers.cluster.parameter_servers worker|ps"
+        sys.exit(f"{usage}; TF_CONFIG must name the task of this process: its task is {task}")
+    serve(config, until=signal.pause)
 
 
 if __name__ == "__main__":

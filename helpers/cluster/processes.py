@@ -1,4 +1,4 @@
-"""Processes of this machine slowed down, and their memory watched.
+"""Processes of this machine slowed down, and the memory that more of them can have.
 
 with slowed(pid, 5):
     ...  # that process now gets a fifth of the time: it is stopped and woken 200 times a second
@@ -7,7 +7,6 @@ with slowed(pid, 5):
 import os
 import select
 import sys
-import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -77,48 +76,6 @@ def available():
         used = int((CGROUP / "memory.current").read_text()) - int(statistics["inactive_file"])
         left = min(left, int(most) - used)
     return left
-
-
-class MemoryWatch:
-    """A thread that notes the resident memory of processes until `stop`.
-
-    pids: dict, name -> process id. every: seconds between two samples.
-    seconds: list of float, since the start; sizes: dict, name -> list of bytes, one for each of the seconds (0 once the
-    process has ended); marks: list of (second, text).
-    """
-
-    def __init__(self, pids, every=0.2):
-        self.seconds, self.sizes, self.marks = [], {name: [] for name in pids}, []
-        self._processes = {name: psutil.Process(pid) for name, pid in pids.items()}
-        self._started, self._ended = time.monotonic(), threading.Event()
-        self._thread = threading.Thread(target=self._run, args=[every], daemon=True)
-        self._thread.start()
-
-    def mark(self, text):
-        """Note that something begins now."""
-        self.marks.append((time.monotonic() - self._started, text))
-
-    def peak(self, name):
-        """The most that this process has had at any sample, in bytes."""
-        return max(self.sizes[name])
-
-    def stop(self):
-        """Can be called twice."""
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self, every):
-        while not self.seconds or not self._ended.wait(every):
-            for name, process in self._processes.items():
-                self.sizes[name].append(_resident(process))
-            self.seconds.append(time.monotonic() - self._started)
-
-
-def _resident(process):
-    """Bytes of a psutil.Process in memory, 0 if it is no more (also when another process has its id now)."""
-    with suppress(psutil.NoSuchProcess):
-        return process.memory_info().rss if process.is_running() else 0
-    return 0
 
 
 if __name__ == "__main__":
