@@ -26,9 +26,9 @@ import joblib
 import tensorflow as tf
 from ipyparallel.util import select_random_ports
 
+from helpers.cluster.rendezvous import LOOPBACK
 from helpers.cluster.server_processes import ROLES, PortTaken, ServerFailure, Servers, serve
 
-LOOPBACK = "127.0.0.1"
 MIN_SHARD_BYTES = 256 << 10  # smaller variables stay whole, on one server
 PORT_TRIES = 5
 STOP_SECONDS = 10

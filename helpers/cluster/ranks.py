@@ -23,9 +23,8 @@ from helpers.cluster import engines, on_engine
 from helpers.cluster.engines import RankFailure
 from helpers.cluster.live_line import LiveLine
 from helpers.cluster.reaper import tail
-from helpers.cluster.rendezvous import check_address, start_rendezvous
+from helpers.cluster.rendezvous import LOOPBACK, check_address, start_rendezvous
 
-LOOPBACK = "127.0.0.1"
 DEFAULT_ENV = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "HOROVOD_GLOO_TIMEOUT_SECONDS": "30",
@@ -50,19 +49,19 @@ def connect(n=2, *, timeout=60, grace=20, controller=None, address=None, attach=
     Raises ValueError for bad arguments, RankFailure when ranks do not come up in time. What it raises, and Ctrl-C too,
     leaves nothing running that it started.
     """
+    global _last
     _check(n, controller, address)
     if _last:
         _last.close()
     env = {**DEFAULT_ENV, **{name: str(value) for name, value in (env or {}).items()}}
     group = engines.attach(n, controller) if attach else None
     group = group or engines.start(n, controller, env, timeout)
-    ranks = Ranks(group, grace)
     try:
+        ranks = _last = Ranks(group, grace)
         ranks._initialise(address, env, timeout)
     except BaseException:
-        ranks.close()
+        group.undo.close()
         raise
-    ranks._activate()
     where = "engines started here" if group.cluster else "engines of the running ipcluster"
     print(f"{n} ranks ready: {ranks.controller}, {ranks.threads} thread(s) each, {where}")
     return ranks
@@ -92,6 +91,7 @@ class Ranks(contextlib.AbstractContextManager):
         self.view = group.client.direct_view([engine["id"] for engine in self.engines])
         self.view.block = True
         self._undo = group.undo  # called in reverse order, each also when another one fails
+        atexit.register(self.close)
 
     def run(self, fn, *args, progress=False, **kwargs):
         """Call fn(*args, **kwargs) on every rank; returns the list of results in rank order.
@@ -136,7 +136,7 @@ class Ranks(contextlib.AbstractContextManager):
         self.close()
 
     def _initialise(self, address, env, timeout):
-        """Call hvd.init() on each engine, then check size and ranks."""
+        """Call hvd.init() on each engine, check size and ranks, and send %px to them."""
         envs = [env] * self.size
         if self.controller == "gloo":
             if len({engine["host"] for engine in self.engines}) > 1 and address is None:
@@ -152,20 +152,15 @@ class Ranks(contextlib.AbstractContextManager):
             raise RankFailure(f"Horovod reports (rank, size) {found} where ranks 0 to {self.size - 1} are expected")
         self.view.use_cloudpickle()
         self.view.execute("%reset -f").get(timeout=timeout)
+        if shell := get_ipython():
+            self._magics = _RankMagics(shell, self.view)
+            self._magics.ranks = self
+            shell.register_magics(self._magics)
 
     def _shut_horovod_down(self):
         """Let engines that live on join other ranks later; those stuck in a collective have their own time limits."""
         if not self.dead():
             self.view.apply_async(on_engine.shutdown).wait(engines.ANSWER_SECONDS)
-
-    def _activate(self):
-        global _last
-        _last = self
-        atexit.register(self.close)
-        if shell := get_ipython():
-            self._magics = _RankMagics(shell, self.view)
-            self._magics.ranks = self
-            shell.register_magics(self._magics)
 
     def _failure(self, what):
         """Close everything and return the RankFailure that says why."""

@@ -3,6 +3,8 @@
 import ipaddress
 import socket
 
+LOOPBACK = "127.0.0.1"
+
 
 def start_rendezvous(found, address, undo):
     """Start a rendezvous server for these engines; returns the environment that brings each to it, in rank order.
