@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 
 import numpy as np
@@ -33,26 +33,24 @@ def check(fn):
 
 def exercise(name):
     """The exercise whose function has this name, as dict, or None; see the head of exercises.yaml."""
-    node = _nodes(TABLE).get(name)
+    node = _nodes().get(name)
     return node and _Loader("").construct_document(node)  # this one alone: gensim takes a second to load
 
 
 def exercise_names():
-    return list(_nodes(TABLE))
+    return list(_nodes())
 
 
 @cache
-def _nodes(table):
-    return {key.value: value for key, value in yaml.compose(table.read_text(encoding="utf-8"), _Loader).value}
+def _nodes():
+    return {key.value: value for key, value in yaml.compose(TABLE.read_text("utf-8"), _Loader).value}
 
 
 def _problem(fn):
-    name = getattr(fn, "__name__", None)
-    found = name and exercise(name)
+    found = exercise(getattr(fn, "__name__", None))
     if not callable(fn) or not found:
         return "hand over the function itself, under the name that it has in the exercise"
-    problems = (_problem_of_case(fn, case, found) for case in found["cases"])
-    return next((problem for problem in problems if problem), None)
+    return next(filter(None, (_problem_of_case(fn, case, found) for case in found["cases"])), None)
 
 
 def _problem_of_case(fn, case, found):
@@ -83,11 +81,11 @@ def agrees(given, expected, exactly=True):
         return True
     if _is_number(expected):
         return _is_number(given) and (not exactly or math.isclose(given, expected, rel_tol=1e-5, abs_tol=1e-7))
+    if not isinstance(given, Mapping if isinstance(expected, Mapping) else type(expected)):
+        return False
     if isinstance(expected, list):
-        same_length = isinstance(given, list) and len(given) == len(expected)
-        return same_length and all(agrees(a, b, exactly) for a, b in zip(given, expected, strict=True))
-    kind = Mapping if isinstance(expected, Mapping) else type(expected)
-    return isinstance(given, kind) and (not exactly or given == expected)
+        return len(given) == len(expected) and all(map(agrees, given, expected, repeat(exactly)))
+    return not exactly or given == expected
 
 
 def _plain(answer):

@@ -2,15 +2,17 @@
 
 import gzip
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
+import nbformat
 import numpy as np
 import pytest
 import tensorflow as tf
 from gensim.models import KeyedVectors, Word2Vec
 from gensim.test.utils import common_texts
 
-from helpers.word2vec.export import load_vectors, save_projector, save_word2vec, to_keyed_vectors
+from helpers.word2vec.export import load_vectors, save_word2vec, to_keyed_vectors
 
 WORDS = ["UNK", "cat", "dog", "car", "voiture"]
 
@@ -141,7 +143,17 @@ def test_a_failed_write_leaves_the_old_file(keyed, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_projector_opens_what_was_written(keyed, table, tmp_path):
+@pytest.fixture(scope="module")
+def save_projector():
+    """The function of that name, out of the cell of notebook 12 that defines it."""
+    path = Path(__file__).resolve().parent.parent / "notebooks" / "12_looking_at_embeddings.ipynb"
+    names = {"np": np}
+    sources = [cell.source for cell in nbformat.read(path, 4).cells]
+    exec(next(source for source in sources if source.startswith("def save_projector")), names)
+    return names["save_projector"]
+
+
+def test_projector_opens_what_was_written(save_projector, keyed, table, tmp_path):
     """TensorBoard's own plugin, asked for the tensor and the labels as its page asks."""
     from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
     from werkzeug.test import Client
@@ -161,15 +173,13 @@ def test_projector_opens_what_was_written(keyed, table, tmp_path):
     assert ask("/metadata").text.splitlines()[:2] == ["word\tkind", "UNK\t-"]
 
 
-def test_projector_with_words_only_has_no_header(keyed, tmp_path):
+def test_projector_with_words_only_has_no_header(save_projector, keyed, tmp_path):
     save_projector(keyed, tmp_path)
     assert (tmp_path / "metadata.tsv").read_text().split() == WORDS
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metadata.tsv", "projector_config.pbtxt", "vectors.tsv"]
 
 
-def test_projector_refuses_bad_labels(keyed, tmp_path):
-    with pytest.raises(ValueError, match="2 labels 'topic' for 5 words"):
+def test_projector_refuses_labels_of_another_length(save_projector, keyed, tmp_path):
+    with pytest.raises(ValueError, match="shorter"):
         save_projector(keyed, tmp_path / "log", topic=["a", "b"])
-    with pytest.raises(ValueError, match="'a\\\\tb' cannot be written"):
-        save_projector(keyed, tmp_path / "log", topic=["a\tb", *"abcd"])
     assert not (tmp_path / "log").exists()

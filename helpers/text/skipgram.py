@@ -149,7 +149,7 @@ def check_epoch_arguments(n, batch_size, window, block):
 
 
 def check_positive(**arguments):
-    """ValueError, with name and value, for an argument below 1."""
+    """ValueError, with name and value, for an argument that is not above 0."""
     for name, value in arguments.items():
-        if value < 1:
-            raise ValueError(f"{name}={value}, but it must be at least 1")
+        if not value > 0:
+            raise ValueError(f"{name}={value}, but it must be above 0")

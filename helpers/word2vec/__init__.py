@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "blocks": ["Blocks", "interleave"],
         "dataset": ["pair_dataset"],
         "evaluation": ["neighbours", "scores", "twins_found"],
-        "export": ["load_vectors", "save_projector", "save_word2vec", "to_keyed_vectors"],
+        "export": ["load_vectors", "save_word2vec", "to_keyed_vectors"],
         "model": ["make_step", "make_tables", "merge", "nce_loss"],
         "replicas": ["due_rows"],
         "samplers": ["check_sampler", "draw_samples", "frequency_biases", "probabilities"],

@@ -1,4 +1,4 @@
-"""Trained vectors as files, and files as vectors: KeyedVectors, word2vec's text format, TensorBoard's projector."""
+"""Trained vectors as a gensim KeyedVectors, as files in word2vec's text format, and back from files."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,11 +8,6 @@ from gensim.models import KeyedVectors
 from gensim.utils import open as open_any
 
 from helpers.text.files import written_whole
-
-PROJECTOR_CONFIG = """embeddings {
-  tensor_name: "word2vec" tensor_path: "vectors.tsv" metadata_path: "metadata.tsv"
-}
-"""
 
 
 def to_keyed_vectors(vectors, words):
@@ -51,7 +46,9 @@ def save_word2vec(keyed, path):
     `load_vectors` and gensim's load_word2vec_format read it. The file appears whole or not at all.
     ValueError for a word with a blank in it, because blanks separate the columns.
     """
-    _check_writable(keyed.index_to_key)
+    for word in keyed.index_to_key:
+        if not word or any(blank in word for blank in " \t\n\r"):
+            raise ValueError(f"{word!r} cannot be written: it is empty or has a blank that separates columns or lines")
     with written_whole(path) as file:
         file.write(f"{len(keyed)} {keyed.vector_size}\n")
         for word, row in zip(keyed.index_to_key, keyed.vectors, strict=True):
@@ -68,44 +65,10 @@ def load_vectors(path):
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path} to read vectors from")
     try:
+        with open_any(path, "rb") as file:
+            columns = len(file.readline().split())
         binary = path.suffix == ".bin"
-        with open_any(str(path), "rb") as file:
-            first = file.readline().split()
-        if not first:
-            raise ValueError("its first line is empty")
-        headless = not binary and len(first) != 2
-        keyed = KeyedVectors.load_word2vec_format(str(path), binary=binary, no_header=headless)
+        keyed = KeyedVectors.load_word2vec_format(str(path), binary=binary, no_header=not binary and columns > 2)
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"{path} does not hold vectors in word2vec's format: {error}") from error
     return to_keyed_vectors(keyed.vectors, keyed.index_to_key)
-
-
-def save_projector(keyed, folder, **labels):
-    """Write the three files of TensorBoard's projector into `folder`; returns the command that opens them.
-
-    labels: more columns beside the word, to colour by or to search in, each V str: `topic=[...]`.
-    TensorBoard listens on this machine only, unless it is told otherwise.
-    ValueError for a word or a label with a tab or a line break in it, and for labels of another length.
-    """
-    columns = {"word": keyed.index_to_key, **labels}
-    for name, column in columns.items():
-        if len(column) != len(keyed):
-            raise ValueError(f"{len(column):,} labels {name!r} for {len(keyed):,} words: each word needs exactly one")
-        _check_writable(column, "\t\n\r")
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = zip(*columns.values(), strict=True)
-    header = ["\t".join(columns)] if labels else []  # a file with a single column must not have one
-    with written_whole(folder / "vectors.tsv") as file:
-        file.writelines("\t".join(map(str, row)) + "\n" for row in keyed.vectors)
-    with written_whole(folder / "metadata.tsv") as file:
-        file.writelines(line + "\n" for line in [*header, *map("\t".join, rows)])
-    with written_whole(folder / "projector_config.pbtxt") as file:
-        file.write(PROJECTOR_CONFIG)
-    return f"tensorboard --logdir {folder}"
-
-
-def _check_writable(words, blanks=" \t\n\r"):
-    for word in words:
-        if not word or any(blank in word for blank in blanks):
-            raise ValueError(f"{word!r} cannot be written: it is empty or has a blank that separates columns or lines")

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import tensorflow as tf
 
+from helpers.text.skipgram import check_positive
 from helpers.word2vec.blocks import BLOCKS, cut_blocks, next_blocks, noise_table, pad_text
 from helpers.word2vec.replicas import due_rows, make_replicas
 
@@ -32,7 +33,7 @@ def train_blocks(
     ranks end with the same vectors. blocks: a `Blocks`, the hyper-parameters that seldom need a change.
     ValueError for ids outside the vocabulary, a text without known words, and settings that are not above 0.
     """
-    check_settings(dim=dim, window=window, negatives=negatives, epochs=epochs, lr=lr)
+    check_positive(dim=dim, window=window, negatives=negatives, epochs=epochs, lr=lr)
     blocks, report = replace(blocks, window=window, negatives=negatives), report or (lambda *values: None)
     text, keep = known_words(ids, vocab), vocab.keep_probability(threshold).astype(np.float32)
     intervals = count_intervals(len(text), hvd, blocks)
@@ -180,9 +181,3 @@ def known_words(ids, vocab):
     if ids.size and not 0 <= ids.min() <= ids.max() < len(vocab):
         raise ValueError(f"ids from {ids.min()} to {ids.max()}: those of this vocabulary are 0 to {len(vocab) - 1:,}")
     return ids[ids > 0]
-
-
-def check_settings(**settings):
-    for name, value in settings.items():
-        if not value > 0:
-            raise ValueError(f"{name}={value}, but it must be above 0")
