@@ -43,7 +43,7 @@ def scores(keyed):
             found |= {name: float(spearman.statistic), f"{name}_coverage": 1 - unknown / 100}
         except ValueError:  # of 0 pairs and of 1 there is no correlation
             found |= {name: None, f"{name}_coverage": 0.0}
-    right, asked, total = (sum(column) for column in zip(*analogies(keyed).values(), strict=True))
+    right, asked, total = analogies(keyed)
     return {**found, "analogy": right / asked if asked else None, "analogy_coverage": asked / total}
 
 
@@ -58,7 +58,7 @@ def twins_found(vectors, words):
 
 
 def analogies(keyed, restrict=ANALOGY_WORDS):
-    """The analogy questions by section: dict, name -> (answered right, covered by the vocabulary, in the file).
+    """How many analogy questions are (answered right, covered by the vocabulary, in the file).
 
     The answer is the word with the largest cosine to b - a + c, of vectors of length 1, among the first `restrict`
     words, a, b and c left out ("3CosAdd"). The same as gensim's evaluate_word_analogies, which asks one question at
@@ -66,29 +66,13 @@ def analogies(keyed, restrict=ANALOGY_WORDS):
     """
     index = {word.upper(): i for i, word in reversed(list(enumerate(keyed.index_to_key[:restrict])))}
     unit = keyed.vectors[:restrict] / np.linalg.norm(keyed.vectors[:restrict], axis=1, keepdims=True)
-    found = {}
-    for section, questions in _sections(datapath(ANALOGY_SET)).items():
-        covered = np.array([[index[w] for w in q] for q in questions if all(w in index for w in q)], int).reshape(-1, 4)
-        found[section] = (_answered(unit, covered), len(covered), len(questions))
-    return found
-
-
-def _answered(unit, questions):
+    lines = Path(datapath(ANALOGY_SET)).read_text("utf-8").upper().splitlines()
+    questions = [line.split() for line in lines if not line.startswith(":")]  # that is the title of a section
+    covered = np.array([[index[w] for w in q] for q in questions if index.keys() >= set(q)], int).reshape(-1, 4)
     right = 0
-    for some in np.array_split(questions, len(questions) // 256 + 1):
+    for some in np.array_split(covered, len(covered) // 256 + 1):
         a, b, c, expected = some.T
         cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
         np.put_along_axis(cosines, some[:, :3], -np.inf, axis=1)
         right += int((cosines.argmax(axis=1) == expected).sum())
-    return right
-
-
-def _sections(path):
-    """Section -> list of questions, each a list of 4 words in upper case."""
-    found = {}
-    for line in Path(path).read_text("utf-8").splitlines():
-        if line.startswith(":"):
-            section = found.setdefault(line[1:].strip(), [])
-        else:
-            section.append(line.upper().split())
-    return found
+    return right, len(covered), len(questions)
