@@ -7,6 +7,7 @@ without communication, the fitted latency, and the bandwidth of the link.
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import sys
@@ -67,7 +68,9 @@ def wait_for_engines(connection_file, n, seconds=120):
     client.close()
 
 
+@functools.cache
 def read(words, vocabulary):
+    """(ids, vocab), once in each process."""
     corpus = load_corpus("docs", progress=False).words[:words]
     vocab = Vocab.build(corpus, vocabulary)
     return vocab.encode(corpus), vocab
@@ -88,23 +91,28 @@ def speed(results):
 
 
 def measure(name, ranks, machines, text, options):
-    """A row for each link, with the speed of one host beside."""
+    """A row for each link, with the speed of one host beside; medians of repeats in turns."""
     ids, vocab = read(*text)
     blocks = STRATEGIES.get(name, STRATEGIES["blocks"]).source == "words"
     budget = {"pairs": options.epochs * pairs_of(ids, vocab)} if blocks else {"seconds": options.seconds}
-    machines.bandwidth(None)
-    alone = [ranks.run(run, name, text, True, budget)[0] for _ in range(options.repeats)]
-    apart = ranks.run(run, name, text, False, {**budget, "communicate": False})
-    one = {"one": median(speed([r]) for r in alone), "disabled": speed(apart)}
-    one["quality_one"] = quality(alone[0]["vectors"], vocab) if blocks else None
-    for mbit in options.links:
-        machines.bandwidth(mbit)
-        both = [ranks.run(run, name, text, False, budget) for _ in range(options.repeats)]
-        speeds = [speed(results) for results in both]
-        sent = sum(r["bytes"] for r in both[0]) / sum(r["pairs"] for r in both[0])
-        row = {"strategy": name, "mbit": mbit, "speeds": speeds, "bytes_per_pair": sent, **one}
-        row["quality"] = quality(both[0][0]["vectors"], vocab) if blocks else None
-        yield row
+    alone, apart, both = [], [], {mbit: [] for mbit in options.links}
+    for seed in range(options.repeats):
+        budget["seed"] = seed
+        machines.bandwidth(None)
+        alone.append(ranks.run(run, name, text, True, budget)[:1])
+        apart.append(ranks.run(run, name, text, False, {**budget, "communicate": False}))
+        for mbit in options.links:
+            machines.bandwidth(mbit)
+            both[mbit].append(ranks.run(run, name, text, False, budget))
+    ones = [speed(results) for results in alone]
+    shared = {"ones": ones, "one": median(ones), "disabled": median(map(speed, apart))}
+    if blocks:  # the ranks wait for each other: quality does not depend on the link
+        some = both[options.links[0]]
+        shared["quality_one"] = [quality(results[0]["vectors"], vocab) for results in alone]
+        shared["quality_two"] = [quality(results[0]["vectors"], vocab) for results in some]
+    for mbit, repeats in both.items():
+        sent = sum(r["bytes"] for r in repeats[0]) / sum(r["pairs"] for r in repeats[0])
+        yield {"strategy": name, "mbit": mbit, "speeds": [*map(speed, repeats)], "bytes_per_pair": sent, **shared}
 
 
 def plan_longer(name, ids, vocab, size=2):
@@ -133,8 +141,8 @@ def main():
     parser.add_argument("--words", type=positive, default=3_000_000, help="of the corpus docs (default: 3000000)")
     parser.add_argument("--vocabulary", type=positive, default=10_000)
     parser.add_argument("--epochs", type=positive, default=1, help="of the block trainer (default: 1)")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of the others (default: 3)")
-    parser.add_argument("--repeats", type=positive, default=1)
+    parser.add_argument("--seconds", type=float, default=1.5, help="of the others (default: 1.5)")
+    parser.add_argument("--repeats", type=positive, default=3)
     parser.add_argument("--links", nargs="+", type=lambda x: None if x == "unlimited" else float(x), default=LINKS)
     parser.add_argument("--strategies", nargs="+", choices=[*COMPARED], default=[*COMPARED], metavar="NAME")
     parser.add_argument("--json", metavar="OUT")
@@ -157,4 +165,6 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    from benchmarks import bandwidth  # under this name ranks find its functions, and keep what they have read
+
+    bandwidth.main()
