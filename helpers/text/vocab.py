@@ -40,10 +40,9 @@ class Vocab:
         unknown = known.pop(UNK, 0)
         size = min(DEFAULT_SIZE, len(known) + 1) if size is None else size
         _check_size(len(known), size)
-        ranked = sorted(known.items(), key=lambda item: (-item[1], item[0]))
-        kept, rest = ranked[: size - 1], ranked[size - 1 :]
-        unknown += sum(count for _, count in rest)
-        return cls([UNK, *(word for word, _ in kept)], [unknown, *(count for _, count in kept)])
+        kept = sorted(known, key=lambda word: (-known[word], word))[: size - 1]
+        counts = [known[word] for word in kept]
+        return cls([UNK, *kept], [unknown + known.total() - sum(counts), *counts])
 
     def __len__(self):
         return len(self.words)

@@ -23,21 +23,17 @@ def to_keyed_vectors(vectors, words):
         raise ValueError(f"vectors of shape {vectors.shape}, but [words, dim] is needed, both at least 1")
     if len(vectors) != len(words):
         raise ValueError(f"{len(vectors):,} vectors for {len(words):,} words: each word needs exactly one")
-    if len(set(words)) < len(words):
-        word, times = Counter(words).most_common(1)[0]
+    word, times = Counter(words).most_common(1)[0]
+    if times > 1:
         raise ValueError(f"the word {word!r} is given {times} times: each of the {len(words):,} rows needs its own")
-    _check_rows(~np.isfinite(vectors).all(axis=1), words, "hold NaN or infinity")
-    _check_rows(~vectors.any(axis=1), words, "are all zeros")
+    problems = {"hold NaN or infinity": ~np.isfinite(vectors).all(axis=1), "are all zeros": ~vectors.any(axis=1)}
+    for problem, bad in problems.items():
+        if bad.any():
+            first = f"row {bad.argmax()} ({words[bad.argmax()]!r})"
+            raise ValueError(f"{bad.sum():,} of {len(words):,} vectors {problem}, first of them {first}")
     keyed = KeyedVectors(vectors.shape[1])
     keyed.add_vectors(words, vectors)
     return keyed
-
-
-def _check_rows(bad, words, what):
-    rows = np.flatnonzero(bad)
-    if len(rows):
-        first = f"row {rows[0]} ({words[rows[0]]!r})"
-        raise ValueError(f"{len(rows):,} of {len(words):,} vectors {what}, first of them {first}")
 
 
 def save_word2vec(keyed, path):
