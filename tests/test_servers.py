@@ -23,7 +23,8 @@ from helpers.text.vocab import Vocab
 from helpers.word2vec.dataset import pair_dataset
 
 ROWS, DIM = 20_001, 16
-of_07 = rules.shown("07", "sgd", "import tensorflow as tf\nfrom helpers.cluster import shards")
+IMPORTS = "import tensorflow as tf\nfrom helpers.cluster import shards"
+sgd, adagrad = rules.shown("07", "sgd", IMPORTS).sgd, rules.shown("09", "adagrad", IMPORTS).adagrad
 
 
 def gone(pids, seconds=15):
@@ -76,10 +77,10 @@ def test_a_sparse_step_changes_its_rows_as_numpy_does(cluster):
             losses = [tf.reduce_sum(weights * sharded.lookup(table, ids) ** 2) for table in tables]
             losses[0] += tf.reduce_sum(sharded.lookup(tables[0], ids[:1]))
         (gradients,) = sharded.gradients(tape, losses[0], tables[:1])
-        sharded.adagrad(tables[0], squares, gradients, 0.1)
+        adagrad(tables[0], squares, gradients, 0.1)
         rows = [tf.shape(gradient.indices)[0] for gradient in gradients]
         (gradients,) = sharded.gradients(tape, losses[1], tables[1:])
-        of_07.sgd(tables[1], gradients, 0.1)
+        sgd(tables[1], gradients, 0.1)
         return rows
 
     rows = cluster.coordinator.schedule(step)
@@ -125,7 +126,7 @@ class Model:
             loss = tf.reduce_mean(tf.nn.softplus(-true)) + 5 * tf.reduce_mean(tf.nn.softplus(sampled))
             total = loss * tf.cast(tf.size(centers), tf.float32)
         for table, squares, gradients in zip(tables, self.squares, sharded.gradients(tape, total, tables), strict=True):
-            sharded.adagrad(table, squares, gradients, 0.1)
+            adagrad(table, squares, gradients, 0.1)
         self.done.assign_add(1)
         return loss
 

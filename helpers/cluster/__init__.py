@@ -13,6 +13,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "ranks": ["DEFAULT_ENV", "Ranks", "connect"],
         "reaper": ["tail"],
         "server_processes": ["ServerFailure"],
-        "sharded": ["adagrad", "bundle", "gradients", "lookup", "make_table", "shards"],
+        "sharded": ["bundle", "gradients", "lookup", "make_table", "shards"],
     },
 )

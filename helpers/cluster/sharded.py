@@ -81,19 +81,6 @@ def gradients(tape, loss, tables):
     return [[next(merged) for _ in part] for part in parts]
 
 
-def adagrad(table, squares, gradients, lr):
-    """Adagrad on the rows of the gradient only: squares += g ** 2; table -= lr * g / (sqrt(squares) + 1e-7).
-
-    squares: a table of the same shape, usually made with low=high=0.1. gradients: one of the lists that `gradients`
-    gives.
-    Duchi et al., "Adaptive Subgradient Methods", 2011.
-    """
-    for shard, square, gradient in zip(shards(table), shards(squares), gradients, strict=True):
-        tf.raw_ops.ResourceSparseApplyAdagradV2(  # no public optimizer of Keras 3 leaves the other rows alone
-            var=shard.handle, accum=square.handle, lr=lr, epsilon=1e-7, grad=gradient.values, indices=gradient.indices
-        )
-
-
 def bundle(step, k):
     """k steps as one function to schedule: bundle(iterator) -> the mean of what step(*next(iterator)) returns.
 
