@@ -49,7 +49,8 @@ def servers(machines):
         task = {"cluster": spec, "task": {"type": role, "index": host}}
         command = [sys.executable, "-m", "helpers.cluster.parameter_servers", role]
         start(machines, host, command, {"TF_CONFIG": json.dumps(task)})
-    return [start(machines, 0, [sys.executable, __file__, "chief"], {"TF_CONFIG": json.dumps({"cluster": spec})})]
+    command = [sys.executable, "-m", "benchmarks.host_faults", "chief"]
+    return [start(machines, 0, command, {"TF_CONFIG": json.dumps({"cluster": spec})})]
 
 
 def chief():
@@ -119,7 +120,7 @@ def measure(name, cut, limit):
     with hosts(2) as machines:
         processes = SYSTEMS[name](machines)
         progress = Progress(processes[0])
-        row = {"system": name, "cut": cut}
+        row = {"system": name, "cut": cut, "limit": limit}
         if not progress.wait(3, 120):
             return {**row, "problem": "".join(progress.lines[-20:])}
         machines.plug(1, up=False)
@@ -154,7 +155,7 @@ def main():
         rows.append(measure(name, options.cut, options.limit))
         print(json.dumps(rows[-1]), flush=True)
     if options.json:
-        write_json(options.json, {"cut": options.cut, "limit": options.limit, "rows": rows})
+        write_json(options.json, {"rows": rows})
 
 
 if __name__ == "__main__":
