@@ -5,6 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "elastic": ["ElasticFailure", "start_elastic"],
         "engines": ["RankFailure"],
         "hosts": ["HostsUnavailable", "hosts"],
         "live_line": ["report"],

@@ -23,7 +23,7 @@ class LiveLine:
         if not self._wanted or not report or report == self._shown:
             return
         self._shown = dict(report)
-        said = f"rank 0: loss {report['loss']:.3f}, {report['pairs_per_s']:,.0f} pairs/s"
+        said = report.get("said") or f"rank 0: loss {report['loss']:.3f}, {report['pairs_per_s']:,.0f} pairs/s"
         elapsed = time.monotonic() - self._started
         line = tqdm.format_meter(report["step"], report["steps"], elapsed, ncols=80, unit="step", postfix=said)
         if get_ipython() is None:
