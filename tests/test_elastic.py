@@ -1,0 +1,215 @@
+"""helpers.cluster.elastic with real Horovod Elastic processes and real deaths; what they train is notebook 10's."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import psutil
+import pytest
+from shown import shown
+
+from helpers.cluster.elastic import ElasticFailure, read_hosts, start_elastic
+
+book = shown("10", "class Committed", "def say", "def train(")
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+TEXT = np.random.default_rng(0).integers(0, 200, 5_000)
+RECIPE = book.Recipe(vocab=200, dim=4, batch=64, negatives=8)
+BIASES = np.zeros(200, np.float32)
+A, B, C = "localhost:1\n", "127.0.0.1:1\n", "127.0.0.2:1\n"
+KILLS = int(os.environ.get("ELASTIC_KILLS", 3))
+
+
+class SlowlyCommitted(book.Committed):
+    """Says when it begins to save, and takes its time, so that it can be killed meanwhile."""
+
+    def save(self):
+        book.say(saving=getattr(self, "step", 0))
+        time.sleep(0.2)
+        super().save()
+
+
+def train(*arguments):
+    book.Committed = SlowlyCommitted
+    book.train(*arguments)
+
+
+class Watched:
+    """A job and what one waits for."""
+
+    def __init__(self, folder, hosts):
+        self.folder, self.hosts = folder, folder / "hosts.txt"
+        self.hosts.write_text(hosts)
+        self.job = start_elastic(train, TEXT, RECIPE, BIASES, folder, hosts=self.hosts, cooldown=(1, 2))
+
+    def trains_with(self, size, since, timeout=60):
+        """Wait until that many ranks have trained twice after a moment; returns seconds since that moment."""
+        reports = self.job.wait(lambda: len(self.after(size, since)) >= 2 * size, timeout)
+        reports = self.after(size, since)
+        starts = [r["time"] for r in self.job.reports if r.get("size") == size and "start" in r and r["time"] > since]
+        assert {r["rank"] for r in reports} == set(range(size))
+        return (starts or [since])[0] - since
+
+    def after(self, size, since):
+        return [r for r in self.job.reports if "loss" in r and r["time"] > since and r["size"] == size]
+
+    def kill(self, *hosts):
+        moment = time.time()
+        for host in hosts:
+            os.kill(self.job.pids[host], signal.SIGKILL)
+        return moment
+
+    def driver_complains(self):
+        return "the host list" in (self.job.folder / "driver.log").read_text().splitlines()[-1]
+
+    def host_of(self, rank):
+        return [r["host"] for r in self.job.reports if r.get("rank") == rank][-1]
+
+    def equal(self):
+        """Whether the replicas were equal at each start and at the end."""
+        prints = {}
+        for report in self.job.reports:
+            if "equal" in report:
+                at = report.get("start", "end"), report["size"]
+                prints.setdefault(at, set()).add(report["equal"])
+        return {len(each) for each in prints.values()} == {1}
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    watched = Watched(tmp_path_factory.mktemp("elastic"), A + B)
+    watched.trains_with(2, 0, timeout=150)
+    yield watched
+    watched.job.close()
+
+
+def addresses(job):
+    driver = psutil.Process(job.driver.pid)
+    family = [driver, *driver.children(recursive=True)]
+    return {c.laddr.ip for p in family for c in p.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+
+
+def test_all_that_listens_does_so_on_loopback(watched):
+    assert addresses(watched.job) == {"127.0.0.1"}
+
+
+def test_a_killed_rank_costs_seconds_and_comes_back(watched):
+    for number in range(KILLS):
+        killed = watched.kill(watched.host_of(1 - number % 2))  # rank 0 every second time
+        alone = watched.trains_with(1, killed)
+        back = watched.trains_with(2, killed)
+        print(f"kill {number}: on after {alone:.2f} s, back after {back:.2f} s")
+    assert watched.equal()
+    restored = [r["restored"] for r in watched.job.reports if "restored" in r]
+    assert len(restored) == KILLS and all(step % book.COMMIT == 0 for step in restored)
+
+
+def test_a_rank_killed_while_it_commits(watched):
+    watched.job.wait(lambda: "saving" in watched.job.reports[-1])
+    killed = watched.kill(watched.host_of(1))
+    watched.trains_with(1, killed)
+    watched.trains_with(2, killed)
+    assert watched.equal()
+
+
+def test_a_bad_edit_of_the_host_list_changes_nothing(watched):
+    for text in ("", "nosuchhost.invalid:1\n", "localhost:many\n"):
+        watched.hosts.write_text(text)
+        watched.job.wait(watched.driver_complains, 20)
+        edited = time.time()
+        watched.trains_with(2, edited)
+    watched.hosts.write_text(A + B)
+
+
+def test_two_of_three_killed_at_once(watched):
+    joins = time.time()
+    watched.hosts.write_text(A + B + C)
+    watched.trains_with(3, joins)
+    killed = watched.kill(watched.host_of(0), watched.host_of(2))
+    watched.trains_with(1, killed)
+    watched.trains_with(3, killed)
+    assert watched.equal()
+
+
+def test_all_killed_is_one_sentence_and_leaves_nothing(watched):
+    family = psutil.Process(watched.job.driver.pid).children(recursive=True)
+    killed = watched.kill(*watched.job.pids)
+    with pytest.raises(ElasticFailure, match="the elastic processes ended. Their logs:") as error:
+        watched.trains_with(1, killed)
+    assert '"exit": -9' in str(error.value)
+    _, alive = psutil.wait_procs(family, 10)
+    assert not alive and not watched.job.folder.exists()
+
+
+def test_one_leaves_in_order_and_the_end_is_the_undisturbed_run(tmp_path):
+    watched = Watched(tmp_path, A + B)
+    watched.trains_with(2, 0, timeout=150)
+    leaves = time.time()
+    watched.hosts.write_text(B)
+    watched.trains_with(1, leaves)
+    (tmp_path / "stop").touch()
+    watched.job.wait(lambda: watched.job.driver.poll() is not None)
+    assert watched.job.driver.returncode == 0 and watched.equal()
+    assert not [r for r in watched.job.reports if "restored" in r], "who leaves in order undoes no step"
+    watched.job.close()
+    tables, optimizer, variables = book.start_model(RECIPE, BIASES)
+    final = book.restore_checkpoint(tmp_path / "elastic.npz", variables)
+    elastic, progress = book.values(variables), book.Progress()
+    tables, optimizer, variables = book.start_model(RECIPE, BIASES)
+    train_one = book.make_training_step(tables, optimizer, RECIPE)
+    for _ in range(final.step):
+        train_one(progress, TEXT)
+    assert progress == final
+    assert book.largest_difference(book.values(variables)[:3], elastic[:3]) < 1e-2
+
+
+@pytest.mark.parametrize("ending", ["killed", "interrupted"])
+def test_nothing_survives_the_kernel(tmp_path, ending):
+    (tmp_path / "hosts.txt").write_text(A + B)
+    program = tmp_path / "kernel.py"
+    program.write_text(
+        "import sys\nfrom helpers.cluster.elastic import start_elastic\n"
+        "def train():\n    import time\n    print('{\"time\": 0}', flush=True)\n    time.sleep(600)\n"
+        "job = start_elastic(train, hosts=sys.argv[1])\n"
+        "job.wait(lambda: len(job.pids) == 2 and len(job.reports) == 4, 150)\n"
+        "print(job.driver.pid, *job.pids.values(), job.folder, flush=True)\n"
+        "job.wait(lambda: False, 600)\n"
+    )
+    kernel = subprocess.Popen(
+        [sys.executable, str(program), str(tmp_path / "hosts.txt")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    *pids, folder = kernel.stdout.readline().split()
+    family = [psutil.Process(int(pid)) for pid in pids]
+    assert len(family) == 3
+    family += family[0].children(recursive=True)
+    kernel.send_signal(signal.SIGKILL if ending == "killed" else signal.SIGINT)
+    _, said = kernel.communicate(timeout=30)
+    assert ending == "killed" or b"KeyboardInterrupt" in said
+    _, alive = psutil.wait_procs(family, 10)
+    assert not alive and not Path(folder.decode()).exists()
+
+
+def test_a_host_list_that_cannot_be_used_is_one_sentence_before_anything_starts(tmp_path):
+    path, children = tmp_path / "hosts.txt", psutil.Process().children(recursive=True)
+    cases = {
+        None: "No such file",
+        "": "it is empty, and a line name:slots is needed",
+        "localhost:0\n": "it is empty",
+        "localhost:1\nnosuchhost.invalid:1\n": "'nosuchhost.invalid:1' is no host of this machine",
+        "192.0.2.1:1\n": "'192.0.2.1:1' is no host of this machine: .*Cannot assign",
+        "localhost:two\n": "'localhost:two' is .* invalid literal",
+        b"\xff\xfe\x00": "can't decode",
+    }
+    for content, why in cases.items():
+        if content is not None:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(ValueError, match=why) as error:
+            start_elastic(print, hosts=path)
+        assert str(path) in str(error.value) and "\n" not in str(error.value)
+    assert psutil.Process().children(recursive=True) == children
+    path.write_text(A + B + "127.0.0.2:2\n")
+    assert read_hosts(path) == {"localhost": 1, "127.0.0.1": 1, "127.0.0.2": 2}
