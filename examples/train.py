@@ -30,7 +30,7 @@ def check_own_name():
 
 
 def use_gpu(local_rank, config=tf.config):
-    """Give this process one GPU of its host, and let it take memory as it needs it. Without GPUs nothing changes."""
+    """Give this process one GPU of its host. Without GPUs: nothing."""
     gpus = config.list_physical_devices("GPU")
     if gpus:
         mine = gpus[local_rank % len(gpus)]
