@@ -33,9 +33,7 @@ class SlowlyCommitted(book.Committed):
         super().save()
 
 
-def train(*arguments):
-    book.Committed = SlowlyCommitted
-    book.train(*arguments)
+book.Committed = SlowlyCommitted
 
 
 class Watched:
@@ -44,7 +42,7 @@ class Watched:
     def __init__(self, folder, hosts):
         self.folder, self.hosts = folder, folder / "hosts.txt"
         self.hosts.write_text(hosts)
-        self.job = start_elastic(train, TEXT, RECIPE, BIASES, folder, hosts=self.hosts, cooldown=(1, 2))
+        self.job = start_elastic(book.train, TEXT, RECIPE, BIASES, folder, hosts=self.hosts, cooldown=(1, 2))
 
     def trains_with(self, size, since, timeout=60):
         """Wait until that many ranks have trained twice after a moment; returns seconds since that moment."""

@@ -160,8 +160,8 @@ def drive(folder):
 
 def _end_with_kernel(folder):
     sys.stdin.read()
+    shutil.rmtree(folder, ignore_errors=True)  # first: without its processes the driver may end before this thread
     kill(psutil.Process().children())
-    shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
 
 
