@@ -33,17 +33,17 @@ def check(fn):
 
 def exercise(name):
     """The exercise whose function has this name, as dict, or None; see the head of exercises.yaml."""
-    node = _nodes().get(name)
+    node = _nodes(TABLE).get(name)
     return node and _Loader("").construct_document(node)  # this one alone: gensim takes a second to load
 
 
 def exercise_names():
-    return list(_nodes())
+    return list(_nodes(TABLE))
 
 
 @cache
-def _nodes():
-    return {key.value: value for key, value in yaml.compose(TABLE.read_text("utf-8"), _Loader).value}
+def _nodes(table):
+    return {key.value: value for key, value in yaml.compose(table.read_text("utf-8"), _Loader).value}
 
 
 def _problem(fn):
