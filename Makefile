@@ -6,7 +6,7 @@ LAB := $(if $(filter 0,$(shell id -u)),--allow-root) \
 	$(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),,--no-browser)
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=300 \
 	$(addprefix --nbval-sanitize-with=,$(wildcard tests/nbval_sanitize.cfg))
-render = rm -rf build/book build/source && mkdir -p build/source/notebooks && cp -R book/. figures README.md build/source && \
+render = rm -rf build/book build/source && mkdir -p build/source/notebooks && cp -R book/. figures examples README.md build/source && \
 	cp $(1)/*.ipynb build/source/notebooks && \
 	$(RUN) -m sphinx -q -W --keep-going -b html build/source build/book && echo "build/book/index.html"
 
