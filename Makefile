@@ -21,7 +21,7 @@ lab: setup ## open JupyterLab on the notebooks
 		--LabApp.default_url=/lab/tree/00_start_here.ipynb $(LAB)
 
 run: setup ## execute every notebook, and render the book of what came out
-	@rm -rf build/run; $(RUN) tools/run_notebooks.py; code=$$?; [ $$code = 130 ] || { $(call render,build/run) && exit $$code; }
+	@rm -rf build/run; $(RUN) tools/run_notebooks.py; code=$$?; { [ $$code = 130 ] || { $(call render,build/run); }; } && exit $$code
 
 book: setup ## render the saved notebooks as a book: build/book/index.html
 	@$(call render,notebooks)

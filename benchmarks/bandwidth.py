@@ -27,7 +27,7 @@ from helpers.exchange.strategies import STRATEGIES, pairs_of
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
 from helpers.word2vec.blocks import Blocks
-from helpers.word2vec.shared_negatives import train_blocks
+from helpers.word2vec.shared_negatives import count_intervals, train_blocks
 
 LINKS = 10, 100, 1000, None  # Mbit/s
 LONGER = Blocks(interval=400_000, intervals=4)
@@ -119,7 +119,8 @@ def measure(name, ranks, machines, text, options):
 def plan_longer(name, ids, vocab, size=2):
     """`planned` for LONGER: fewer intervals of as many more pairs."""
     pairs, messages, sent = planned("blocks", ids, vocab, size)
-    fewer = 10 / max(-(-len(ids) // size // LONGER.interval), LONGER.intervals)
+    shard = -(-len(ids) // size)
+    fewer = count_intervals(shard, None) / count_intervals(shard, None, LONGER)
     return pairs * fewer, messages, sent
 
 

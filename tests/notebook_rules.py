@@ -4,10 +4,8 @@ import ast
 import copy
 import functools
 import json
-import linecache
 import re
 import socket
-import types
 from pathlib import Path
 from statistics import median
 
@@ -359,17 +357,6 @@ def definitions(module):
     """The public functions and classes of a module: [(name, code without docstrings and comments)]."""
     found = [node for node in module.body if isinstance(node, DEFINITIONS) and not node.name.startswith("_")]
     return [(node.name, ast.unparse(without_docstrings(node))) for node in found]
-
-
-def shown(number, names, imports):
-    """A module of these definitions as they stand in a notebook, below these lines of imports."""
-    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
-    found = {name: code for cell in cells(path, "code") for name, code in definitions(tree(cell))}
-    source = "\n\n".join([imports, *(found[name] for name in names.split())])
-    module = types.ModuleType(f"shown_in_{path.stem}")
-    linecache.cache[module.__name__] = len(source), None, source.splitlines(True), module.__name__  # for autograph
-    exec(compile(source, module.__name__, "exec"), vars(module))
-    return module
 
 
 def without_docstrings(definition):

@@ -58,11 +58,17 @@ def part_off(one, other, start):
 # ---- one process
 
 
-def test_a_restored_run_is_the_uninterrupted_one_across_an_epoch(tmp_path):
+def saved_run(path, steps):
+    """A model that was saved after so many steps: its step, its variables, its progress."""
     train_one, variables = model()
     progress = book.Progress()
-    advance(train_one, progress, 10)
-    book.save_checkpoint(tmp_path / "model", variables, progress)
+    advance(train_one, progress, steps)
+    book.save_checkpoint(path, variables, progress)
+    return train_one, variables, progress
+
+
+def test_a_restored_run_is_the_uninterrupted_one_across_an_epoch(tmp_path):
+    train_one, variables, progress = saved_run(tmp_path / "model", 10)
     advance(train_one, progress, 10)
     assert progress.epoch == 1, "the text is long enough to hide a lost position"
     again, others = model(biases=BIASES + 1)
@@ -73,10 +79,7 @@ def test_a_restored_run_is_the_uninterrupted_one_across_an_epoch(tmp_path):
 
 
 def test_what_is_not_restored_changes_the_run(tmp_path):
-    train_one, variables = model()
-    progress = book.Progress()
-    advance(train_one, progress, 20)
-    book.save_checkpoint(tmp_path / "model", variables, progress)
+    train_one, variables, progress = saved_run(tmp_path / "model", 20)
     advance(train_one, progress, 5)
     whole = book.values(variables)
     for forgotten in (None, "epoch", "position", "random"):

@@ -2,15 +2,14 @@
 
 import gzip
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
-import nbformat
 import numpy as np
 import pytest
 import tensorflow as tf
 from gensim.models import KeyedVectors, Word2Vec
 from gensim.test.utils import common_texts
+from shown import taken
 
 from helpers.word2vec.export import load_vectors, save_word2vec, to_keyed_vectors
 
@@ -145,12 +144,8 @@ def test_a_failed_write_leaves_the_old_file(keyed, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def save_projector():
-    """The function of that name, out of the cell of notebook 12 that defines it."""
-    path = Path(__file__).resolve().parent.parent / "notebooks" / "12_looking_at_embeddings.ipynb"
-    names = {"np": np}
-    sources = [cell.source for cell in nbformat.read(path, 4).cells]
-    exec(next(source for source in sources if source.startswith("def save_projector")), names)
-    return names["save_projector"]
+    """The function of that name that notebook 12 shows."""
+    return taken("12", "save_projector", np=np).save_projector
 
 
 def test_projector_opens_what_was_written(save_projector, keyed, table, tmp_path):

@@ -1,16 +1,14 @@
 """The pieces of notebook 14, taken from its cells: F1 of slots, clipping, buckets, counts, masks."""
 
-import ast
 from types import SimpleNamespace
 
-import notebook_rules as rules
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shown import taken
 from sklearn.metrics import f1_score
 
-NOTEBOOK = rules.ROOT / "notebooks" / "14_sequence_models.ipynb"
 LETTERS = {".": "O", "K": "B-KEY", "k": "I-KEY", "T": "B-TYPE", "t": "I-TYPE"}
 SEQEVAL = [  # sentences of tags, right and found, and the F1 that seqeval 1.2.2 gives for them
     ("K.tk ....kTK. TTKK", "...K ...KkTK. TTKT", 0.666667),
@@ -27,24 +25,9 @@ SEQEVAL = [  # sentences of tags, right and found, and the F1 that seqeval 1.2.2
 ]
 
 
-def taken(*names, **given):
-    """A namespace with these definitions and constants of the notebook, from its text; `given` are there before."""
-    wanted, found = set(names), {"np": np, **given}
-    for cell in rules.cells(NOTEBOOK, "code"):
-        for node in rules.tree(cell).body:
-            assigned = {target.id for t in getattr(node, "targets", ()) for target in ast.walk(t)
-                        if isinstance(target, ast.Name)}  # fmt: skip
-            name = {getattr(node, "name", None)} | assigned
-            if name & wanted:
-                exec(compile(ast.Module([node], []), cell.where, "exec"), found)
-                wanted -= name
-    assert not wanted, f"not in {NOTEBOOK.name}: {wanted}"
-    return SimpleNamespace(**found)
-
-
 @pytest.fixture(scope="module")
 def slots():
-    return taken("spans", "slot_f1")
+    return taken("14", "spans slot_f1", np=np)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +38,7 @@ def training():
     import tensorflow as tf
 
     names = "TOKENS crossentropy compiled_step joint_loss masked_loss text_batches MASK DIM"
-    return taken(*names.split(), tf=tf, partial=partial, layers=tf.keras.layers, vocab=range(50))
+    return taken("14", names, np=np, tf=tf, partial=partial, layers=tf.keras.layers, vocab=range(50))
 
 
 def tags(letters):
@@ -188,7 +171,7 @@ def dates():
     x = (np.arange(36) < lengths[:, None]).astype(np.int32)
     y = np.arange(4_000)[:, None]  # each row tells its number
     names = "BUCKETS date_batches padded_batches sources tokens_of_steps"
-    return taken(*names.split(), x=x, y=y, lengths=lengths)
+    return taken("14", names, np=np, x=x, y=y, lengths=lengths)
 
 
 def drawn(dates, name, rank, n=60):

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import time
 
-import notebook_rules as rules
 import numpy as np
 import psutil
 import pytest
 import tensorflow as tf
 from jupyter_client.manager import start_new_kernel
+from shown import taken
 
 from helpers.cluster import parameter_servers, server_processes, sharded
 from helpers.cluster.parameter_servers import attach_servers, start_servers
@@ -23,8 +23,8 @@ from helpers.text.vocab import Vocab
 from helpers.word2vec.dataset import pair_dataset
 
 ROWS, DIM = 20_001, 16
-IMPORTS = "import tensorflow as tf\nfrom helpers.cluster import shards"
-sgd, adagrad = rules.shown("07", "sgd", IMPORTS).sgd, rules.shown("09", "adagrad", IMPORTS).adagrad
+sgd = taken("07", "sgd", tf=tf).sgd
+adagrad = taken("09", "adagrad", tf=tf, shards=sharded.shards).adagrad
 
 
 def gone(pids, seconds=15):

@@ -1,16 +1,15 @@
 """The local steps of 07 on tables in this process and on servers: against plain steps, with one worker and with two."""
 
-import notebook_rules as rules
 import numpy as np
 import pytest
 import tensorflow as tf
+from shown import taken
 
 from helpers.cluster import server_processes, sharded
 from helpers.cluster.parameter_servers import start_servers
 
 ROWS, DIM, BATCH, NOISE, LR = 20_001, 16, 32, 8, 0.3
-IMPORTS = "import tensorflow as tf\nfrom helpers.cluster import shards"
-of_07 = rules.shown("07", "sgd add local_steps", IMPORTS)
+of_07 = taken("07", "sgd add local_steps", tf=tf, shards=sharded.shards)
 
 
 @pytest.fixture(scope="module")

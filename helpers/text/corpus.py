@@ -194,8 +194,10 @@ def _docs(installed, cache, progress):
 def _build_docs(installed, path, progress):
     """Write the parts as one line of JSON, then one line of words for each distinct docstring."""
     gc.freeze()  # the collector would search TensorFlow, once loaded, again and again for garbage
-    texts, parts = _harvest(installed, progress)
-    gc.unfreeze()
+    try:
+        texts, parts = _harvest(installed, progress)
+    finally:
+        gc.unfreeze()
     with written_whole(path) as file:
         file.write("\n".join([json.dumps(parts), *texts]))
     for old in sorted(path.parent.glob("docs-*.txt"), key=os.path.getmtime)[:-3]:
