@@ -20,6 +20,7 @@ import joblib
 import numpy as np
 import psutil
 import pytest
+from ipyparallel.serialize import use_cloudpickle
 from jupyter_client.manager import start_new_kernel
 
 from helpers.cluster import RankFailure, connect, engines, on_engine, report
@@ -27,6 +28,7 @@ from helpers.cluster.engines import MPI_ENV
 from helpers.cluster.reaper import start_reaper
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
+use_cloudpickle()
 
 MPI = pytest.mark.skipif(shutil.which("mpiexec") is None, reason="no mpiexec on this machine")
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for a certain process id")
@@ -277,6 +279,23 @@ def test_engines_that_cannot_be_ranks_are_let_go(ipcluster, monkeypatch, capsys)
     monkeypatch.setattr(on_engine, "describe", fail)
     assert engines.attach(2, None) is None
     assert "TypeError: this engine says no" in capsys.readouterr().out
+    wait_until(lambda: held() == before)
+
+
+def test_busy_engines_are_not_waited_for(ipcluster, monkeypatch, capsys, tmp_path):
+    def work(done):
+
+        while not done.exists():
+            time.sleep(0.05)
+
+    before = held()
+    with ipp.Client(str(ipcluster.file)) as client:
+        working = client[0].apply_async(work, tmp_path / "done")
+        monkeypatch.setattr(engines, "ANSWER_SECONDS", 1)
+        assert engines.attach(1, None) is None
+        (tmp_path / "done").touch()
+        working.get(20)
+    assert "it does not answer" in capsys.readouterr().out
     wait_until(lambda: held() == before)
 
 

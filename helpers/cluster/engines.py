@@ -20,7 +20,8 @@ from helpers.cluster import on_engine
 from helpers.cluster.processes import available
 from helpers.cluster.reaper import kill, start_reaper, tail
 
-ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer
+ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer, and each of its engines
+IMPORT_SECONDS = 120  # how long its engines may take to import TensorFlow and Horovod
 RANK_BYTES = 300e6  # what a rank holds when it has imported TensorFlow and done nothing
 MPI_ENV = {  # Open MPI 4 and 5: as root, more ranks than cores, and shared memory (its TCP listens on every interface)
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -86,7 +87,8 @@ def attach(n, controller):
         try:
             if len(client.ids) < n:
                 raise ValueError(f"it has {len(client.ids)} engine(s), {n} are needed")
-            found = probe(client, ANSWER_SECONDS + len(client.ids) * 10)
+            client[:].apply_async(os.getpid).get(ANSWER_SECONDS * (1 + len(client.ids)))
+            found = probe(client, IMPORT_SECONDS)
             return Engines(client, found, n, controller, undo)
         except TimeoutError:
             why = "it does not answer (busy, or stuck in a collective)"
@@ -122,7 +124,10 @@ def start(n, controller, env, timeout):
 def probe(client, timeout):
     """What each engine says of itself, in rank order: by host, then by MPI rank or engine id."""
     ids = client.ids
-    answers = client.direct_view(ids).apply_async(on_engine.describe).get(timeout=timeout)
+    try:
+        answers = client.direct_view(ids).apply_async(on_engine.describe).get(timeout=timeout)
+    except TimeoutError:
+        raise TimeoutError(f"they have not imported Horovod within {timeout} s") from None
     found = [{**answer, "id": engine_id} for engine_id, answer in zip(ids, answers, strict=True)]
     hosts = list(dict.fromkeys(engine["host"] for engine in found))
     return sorted(found, key=lambda e: (hosts.index(e["host"]), e["mpi_rank"] or 0, e["id"]))
