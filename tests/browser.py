@@ -52,15 +52,21 @@ def pages(book):
     return sorted(path for path in book.rglob("*.html") if not path.relative_to(book).parts[0].startswith("_"))
 
 
-@contextmanager
-def lab(folder):
-    """The address at which `make lab` lets one in. It runs in a copy of the notebooks, in a path with a space."""
-    folder = folder / "with a space"
+def copied(parent, *names):
+    """A folder "with a space" below `parent`, with the Makefile, these files and folders, and a link to .venv."""
+    folder = parent / "with a space"
     folder.mkdir()
-    for name in ("Makefile", "notebooks", "tools", "benchmarks", "figures"):
+    for name in ("Makefile", *names):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, folder / name)
     (folder / ".venv").symlink_to(ROOT / ".venv")
+    return folder
+
+
+@contextmanager
+def lab(parent):
+    """The address at which `make lab` lets one in. It runs in a copy of the notebooks, in a path with a space."""
+    folder = copied(parent, "notebooks", "tools", "benchmarks", "figures")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "DISPLAY"))}
     environment |= {"JUPYTER_CONFIG_DIR": str(folder / "config"), "JUPYTER_DATA_DIR": str(folder / "data")}
     flags = "--no-browser --allow-root --LabApp.expose_app_in_browser=True"

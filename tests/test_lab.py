@@ -165,7 +165,7 @@ def test_the_same_notebook_attaches_to_a_running_ipcluster(page, ipcluster):
     do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
 
 
-def test_05_trains_with_a_live_line_and_obeys_interrupt(page):
+def test_05_trains_with_a_live_line_obeys_interrupt_and_then_runs_to_its_end(page):
     open_notebook(page, "05_horovod_word2vec.ipynb")
     run_all(page)
     training = index_of(page, "losses = train(")
@@ -184,7 +184,9 @@ def test_05_trains_with_a_live_line_and_obeys_interrupt(page):
     connect = index_of(page, "connect(2)")
     run_cell(page, connect)
     wait_for(lambda: "2 ranks ready" in printed(page.evaluate(CELLS)[connect]) and is_idle(page))
-    do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+    run_all(page)
+    wait_for(lambda: is_idle(page), RUN_SECONDS)
+    assert errors(code_cells(page)) == [] and printed(page.evaluate(CELLS)[training])
 
 
 def test_shut_down_leaves_no_process(page, address):
