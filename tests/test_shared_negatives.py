@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from dataclasses import replace
 from functools import partial
 
 import cloudpickle
@@ -278,13 +279,13 @@ def steps_on_ranks(start, parts, steps):
 OFTEN = Blocks(interval=10_000, hot=100)
 
 
-def train_shards(ids, vocab, lengths, changed=SETTINGS):
+def train_shards(ids, vocab, lengths, changed=SETTINGS, often=OFTEN):
     """Train a shard of so many words on each rank, with an exchange every 10,000 words."""
     import horovod.tensorflow as hvd
 
     borders = np.cumsum([0, *lengths])
     part = ids[borders[hvd.rank()] : borders[hvd.rank() + 1]]
-    return shared_negatives.train_blocks(part, vocab, **changed, hvd=hvd, blocks=OFTEN)
+    return shared_negatives.train_blocks(part, vocab, **changed, hvd=hvd, blocks=often)
 
 
 @pytest.fixture(scope="module")
@@ -357,6 +358,18 @@ def test_equal_changes_are_averaged_and_orthogonal_ones_added(ranks):
         np.testing.assert_allclose(found, [expected] * 2, atol=1e-6)
 
 
+def summed_in_half(values):
+    import horovod.tensorflow as hvd
+
+    return replicas.allreduce_in_half(hvd, tf.constant(values) * (hvd.rank() + 1)).numpy()
+
+
+def test_float16_keeps_three_digits_of_changes_and_of_their_squares(ranks):
+    values = np.float32([1e-6, -1e-4, 0.03, -2, 300, 1e-9])
+    for found in ranks.run(summed_in_half, values):
+        np.testing.assert_allclose(found, 3 * values, rtol=1e-3, atol=1e-9)
+
+
 def train_with_seldom_exchanges(ids, vocab):
     import horovod.tensorflow as hvd
 
@@ -370,9 +383,10 @@ def test_what_was_never_due_travels_at_the_end(ranks, planted):
     assert (first == second).all() and (first[1:] != start[1:]).any(axis=1).all()
 
 
-def test_replicas_end_equal_and_as_good_as_one_rank(ranks, planted):
-    half = len(planted[0]) // 2
-    first, second = ranks.run(train_shards, *planted, [half, half])
+@pytest.mark.parametrize("often", [OFTEN, replace(OFTEN, half=True)], ids=["float32", "float16"])
+def test_replicas_end_equal_and_as_good_as_one_rank(ranks, planted, often):
+    part = len(planted[0]) // 2
+    first, second = ranks.run(train_shards, *planted, [part, part], often=often)
     assert (first == second).all()
     assert twins_found(first, planted[1].words) > 0.8
 

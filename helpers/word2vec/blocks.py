@@ -18,6 +18,7 @@ class Blocks:
     interval: int = 200_000  # words that a rank trains between two exchanges, at most
     intervals: int = 10
     hot: int = 250  # see `due_rows`
+    half: bool = False  # send changes as float16, for slow links
     noise: int = 50_000  # the random words of so many blocks are drawn beforehand
     largest_logit: float = 6.0
     window: int = 5

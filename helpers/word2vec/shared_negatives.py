@@ -39,7 +39,7 @@ def train_blocks(
     intervals = count_intervals(len(text), hvd, blocks)
     rng = np.random.default_rng([seed, hvd.rank() if hvd else 0])
     tables, noise = block_tables(len(vocab), dim, np.random.default_rng(seed)), noise_table(vocab, rng, blocks)
-    common, exchange, exchange_centers = make_replicas(tables, hvd)
+    common, exchange, exchange_centers = make_replicas(tables, hvd, blocks.half)
     train = make_train(tables, highest_rates(vocab, keep, blocks), blocks)
     with exchange([0]):  # compiles
         train(cut_blocks(pad_text([], blocks), 0, 1, noise, rng, blocks), 0.0)
