@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+from benchmarks.bandwidth import ssh_engines
 from benchmarks.options import check_writable, write_json
 from helpers.cluster import hosts
 
@@ -80,11 +81,48 @@ def chief():
             print(f"step {number}", flush=True)
 
 
+def connected(machines):
+    """Ranks on engines started by ssh, one on each host; the program that calls them runs on host0."""
+    with ssh_engines(machines):
+        env = {"IPYTHONDIR": os.environ["IPYTHONDIR"]}
+    command = [sys.executable, "-m", "benchmarks.host_faults", "caller", machines.addresses[0]]
+    return [start(machines, 0, command, env)]
+
+
+def caller(address):
+    """Lets the ranks take steps for ever, and says when each twentieth is done."""
+    from helpers.cluster import connect
+
+    with connect(2, address=address) as ranks:
+        while True:
+            ranks.run(advance, EXAMPLES)
+            print("20 steps", flush=True)
+
+
+def advance(examples):
+    """On a rank: 20 steps with averaged gradients. What it trains stays with the module until the next call."""
+    sys.path.insert(0, str(examples))
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+    import train
+
+    if not hasattr(train, "own"):
+        train.own = train.make_tables(0), train.batches(hvd.rank(), 1_000_000)
+    tables, source = train.own
+    for _, batch in zip(range(20), source, strict=False):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(train.nce_losses(tables, *batch))
+        tape = hvd.DistributedGradientTape(tape)
+        for table, gradient in zip(tables, tape.gradient(loss, tables), strict=True):
+            table.scatter_sub(tf.IndexedSlices(train.LR * gradient.values, gradient.indices))
+
+
 SYSTEMS = {
     "horovodrun": horovodrun,
     "mpirun": mpirun,
     "MultiWorkerMirroredStrategy": mirrored,
     "ParameterServerStrategy": servers,
+    "connect": connected,
 }
 
 
@@ -159,4 +197,5 @@ def main():
 
 
 if __name__ == "__main__":
-    chief() if sys.argv[1:] == ["chief"] else main()
+    inside = {"chief": chief, "caller": caller}.get(sys.argv[1] if len(sys.argv) > 1 else None)
+    inside(*sys.argv[2:]) if inside else main()

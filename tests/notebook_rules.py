@@ -44,6 +44,7 @@ STANDS_IN = {  # notebook: module: what both define, and what must be the same c
     "07": {
         "helpers.cluster.sharded": "shards lookup gradients bundle",
         "helpers.word2vec.model": "merge",
+        "benchmarks.servers_bandwidth": "add new_tables noise negative_sampling local_steps local_word2vec",
     },
 }
 FIGURE_WORDS = re.compile(r"\b(plot|figure|bars|(heat)?map(?!-reduce)|drawing)s?\b", re.IGNORECASE)

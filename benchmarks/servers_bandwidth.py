@@ -1,0 +1,221 @@
+"""Workers and parameter servers on two hosts, by link: `python -m benchmarks.servers_bandwidth`, as root on Linux.
+
+One worker and one server on each host, each host with cores of its own, train with the local steps of notebook 07: so
+many steps for each pull and push. Beside the measurement stands one host alone, with one worker and one server, and
+what its speed, the bytes of a call and the bandwidth of the link predict. Half of all rows live on the other host.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from statistics import median
+
+import numpy as np
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before TensorFlow: it complains of servers that are gone
+
+import tensorflow as tf
+
+from benchmarks.options import check_writable, positive, write_json
+from helpers.cluster import hosts
+from helpers.cluster.parameter_servers import attach_servers
+from helpers.cluster.sharded import bundle, make_table, shards
+from helpers.text import skipgram
+from helpers.text.corpus import load_corpus
+from helpers.text.vocab import Vocab
+from helpers.word2vec.dataset import pair_dataset
+from helpers.word2vec.samplers import frequency_biases
+
+BATCH, NEGATIVES, WINDOW, DIM, LR = 128, 64, 5, 128, 5.0
+LINKS = 10, 100, 1000, None  # Mbit/s
+
+
+def add(table, rows, change):
+    first = 0
+    for shard in shards(table):
+        last = first + shard.shape[0]
+        here = tf.where((rows >= first) & (rows < last))[:, 0]
+        local = tf.gather(rows, here) - first
+        shard.scatter_add(tf.IndexedSlices(tf.gather(change, here), local))
+        first = last
+
+
+def new_tables(strategy, vocab, dim):
+    rows, small = len(vocab), 0.5 / dim
+    tables = [make_table(strategy, (rows, dim), -small, small)]
+    tables += [make_table(strategy, s) for s in ((rows, dim), (rows,))]
+    start = frequency_biases("sgns", vocab.counts, NEGATIVES)
+    add(tables[2], tf.range(rows), start)
+    return tables
+
+
+def noise(n, vocab):
+    drawn = tf.random.fixed_unigram_candidate_sampler(
+        [[0]], 1, n, unique=False, range_max=len(vocab), distortion=0.75,
+        unigrams=[float(count) for count in vocab.counts],
+    )  # fmt: skip
+    return tf.cast(drawn.sampled_candidates, tf.int32)
+
+
+def negative_sampling(rows, others, biases):
+    n = tf.shape(rows)[0]
+    true = tf.reduce_sum(rows * others[:n], axis=1) + biases[:n]
+    sampled = tf.matmul(rows, others[n:], transpose_b=True) + biases[n:]
+    losses = tf.reduce_sum(tf.nn.softplus(sampled), axis=1)
+    return tf.reduce_mean(tf.nn.softplus(-true) + losses)
+
+
+def local_steps(tables, ids, loss, lr):
+    different, places = zip(*[tf.unique(tf.reshape(wanted, [-1])) for wanted in ids], strict=True)
+    places = [tf.reshape(place, tf.shape(wanted)) for place, wanted in zip(places, ids, strict=True)]
+    pulled = [tf.nn.embedding_lookup(table, rows) for table, rows in zip(tables, different, strict=True)]
+    copies, total = list(pulled), 0.0
+    for step in tf.range(tf.shape(places[0])[0]):
+        current = [place[step] for place in places]
+        rows = list(map(tf.gather, copies, current))
+        with tf.GradientTape() as tape:
+            tape.watch(rows)
+            value = loss(*rows)
+        found = tape.gradient(value, rows)
+        copies = [
+            tf.tensor_scatter_nd_sub(copy, place[:, None], lr * gradient)
+            for copy, place, gradient in zip(copies, current, found)
+        ]
+        total += value
+    for table, rows, new, old in zip(tables, different, copies, pulled):
+        add(table, rows, new - old)
+    return total / tf.cast(tf.shape(places[0])[0], total.dtype)
+
+
+def local_word2vec(tables, vocab, lr, k):
+    def step(centers, contexts):
+        negatives = tf.reshape(noise(k * NEGATIVES, vocab), [k, NEGATIVES])
+        others = tf.concat([tf.reshape(contexts, [k, -1]), negatives], axis=1)
+        wanted = [tf.reshape(centers, [k, -1]), others, others]
+        return local_steps(tables, wanted, negative_sampling, lr)
+
+    return step
+
+
+@contextlib.contextmanager
+def servers(machines, n):
+    """A cluster of a worker and a server on each of the first n hosts; this process is its coordinator."""
+    with socket.create_server((machines.address, 0)) as free:
+        chief = f"{machines.address}:{free.getsockname()[1]}"
+    spec = {"chief": [chief]}
+    for role, port in ("worker", 2300 + n), ("ps", 2310 + n):
+        spec[role] = [f"{address}:{port}" for address in machines.addresses[:n]]
+    processes = []
+    for index in range(n):
+        for role in ("worker", "ps"):
+            task = {"cluster": spec, "task": {"type": role, "index": index}}
+            command = [sys.executable, "-m", "helpers.cluster.parameter_servers", role]
+            env = {"TF_CONFIG": json.dumps(task)}
+            quiet = subprocess.DEVNULL
+            processes.append(machines.start(index, command, env=env, stdout=quiet, stderr=quiet))
+    with attach_servers({"cluster": spec}, timeout=120) as cluster:
+        yield cluster
+    for process in processes:
+        process.kill()
+
+
+def own_pairs(cluster, ids, size):
+    """Pairs for each worker from its own part of the text, as in notebook 07."""
+    workers = len(cluster.spec["worker"])
+
+    def make():
+        parts = [pair_dataset(skipgram.shard(ids, part, workers), size, WINDOW, seed=part) for part in range(workers)]
+        me = tf.data.Dataset.from_tensors(tf.distribute.coordinator.experimental_get_current_worker_index()).repeat()
+        return tf.data.Dataset.choose_from_datasets([part.repeat() for part in parts], me)
+
+    return iter(cluster.coordinator.create_per_worker_dataset(make))
+
+
+def make_run(cluster, ids, vocab, k):
+    """A function: train so many calls of k steps on new tables; returns (pairs/s, loss of the last fifth)."""
+    tables = new_tables(cluster.strategy, vocab, DIM)
+    steps, source = bundle(local_word2vec(tables, vocab, LR, k), 1), own_pairs(cluster, ids, k * BATCH)
+    start = [part.numpy() for table in tables for part in shards(table)]
+
+    def run(calls):
+        for part, value in zip((part for table in tables for part in shards(table)), start, strict=True):
+            part.assign(value)
+        begin = time.perf_counter()
+        losses = [cluster.coordinator.schedule(steps, (source,)) for _ in range(calls)]
+        cluster.coordinator.join()
+        seconds = time.perf_counter() - begin
+        return calls * k * BATCH / seconds, float(np.mean([loss.fetch() for loss in losses[-calls // 5 :]]))
+
+    run(4)  # compiles, on each worker
+    return run
+
+
+def bytes_of_call(ids, vocab, k):
+    """What a call pulls and pushes by the formula of notebook 07."""
+    centers, contexts = next(iter(pair_dataset(ids, k * BATCH, WINDOW, seed=1)))
+    others = tf.concat([contexts, noise(k * NEGATIVES, vocab)], axis=0)
+    rows = [len(np.unique(side)) for side in (centers, others)]
+    return 2 * 4 * (sum(rows) * (DIM + 1) + rows[1] * 2)
+
+
+def measure(machines, ids, vocab, k, options):
+    """A row for each link: medians of repeats, with the speed and the loss of one host beside."""
+    machines.bandwidth(None)
+    with servers(machines, 1) as cluster:
+        run = make_run(cluster, ids, vocab, k)
+        alone = [run(options.pairs // (k * BATCH)) for _ in range(options.repeats)]
+    one, of_call = median(speed for speed, _ in alone), bytes_of_call(ids, vocab, k)
+    with servers(machines, 2) as cluster:
+        run = make_run(cluster, ids, vocab, k)
+        for mbit in options.links:
+            machines.bandwidth(mbit)
+            both = [run(options.pairs // (k * BATCH)) for _ in range(options.repeats)]
+            # each host sends half of what both workers pull and push, an eighth of a second for each byte
+            sending = 0 if mbit is None else of_call / 2 * 8 / (mbit * 1e6)
+            row = {"strategy": f"servers, {k} local steps", "mbit": mbit, "bytes_per_pair": of_call / k / BATCH}
+            row |= {"speeds": [speed for speed, _ in both], "losses": [loss for _, loss in both], "one": one}
+            row |= {"ones": [speed for speed, _ in alone], "losses_one": [loss for _, loss in alone]}
+            yield row | {"predicted": 2 * k * BATCH / (k * BATCH / one + sending)}
+
+
+def show(row):
+    link = "unlimited" if row["mbit"] is None else f"{row['mbit']:,} Mbit/s"
+    gain, expected = median(row["speeds"]) / row["one"], row["predicted"] / row["one"]
+    losses = f"loss {median(row['losses']):.3f}, one host {median(row['losses_one']):.3f}"
+    print(f"{row['strategy']:26}{link:>14}{gain:8.2f} x, predicted {expected:.2f} x, {losses}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.servers_bandwidth", description=__doc__.partition("\n\n")[2]
+    )
+    parser.add_argument("--words", type=positive, default=1_000_000, help="of the corpus docs (default: 1000000)")
+    parser.add_argument("--vocabulary", type=positive, default=10_000)
+    parser.add_argument("--steps", nargs="+", type=positive, default=[50, 400], help="local steps (default: 50 400)")
+    parser.add_argument("--pairs", type=positive, default=512_000, help="of all workers, each time (default: 512000)")
+    parser.add_argument("--repeats", type=positive, default=3)
+    parser.add_argument("--links", nargs="+", type=lambda x: None if x == "unlimited" else float(x), default=LINKS)
+    parser.add_argument("--json", metavar="OUT")
+    options = parser.parse_args()
+    check_writable(options.json)
+    words = load_corpus("docs", progress=False).words[: options.words]
+    vocab, rows = Vocab.build(words, options.vocabulary), []
+    passages = np.array_split(vocab.encode(words), 1_000)
+    ids = np.concatenate([passages[i] for i in np.random.default_rng(0).permutation(1_000)])
+    with hosts(2) as machines:
+        for k in options.steps:
+            for row in measure(machines, ids, vocab, k, options):
+                rows.append(row)
+                show(row)
+    if options.json:
+        settings = {"words": options.words, "vocabulary": options.vocabulary, "pairs": options.pairs}
+        write_json(options.json, {"settings": settings, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
