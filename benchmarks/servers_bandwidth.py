@@ -169,6 +169,7 @@ def measure(machines, ids, vocab, k, options):
     with servers(machines, 1) as cluster:
         run = make_run(cluster, ids, vocab, k)
         alone = [run(options.pairs // (k * BATCH)) for _ in range(options.repeats)]
+        del run  # as long as the servers live: later TensorFlow waits for them in vain
     one, of_call = median(speed for speed, _ in alone), bytes_of_call(ids, vocab, k)
     with servers(machines, 2) as cluster:
         run = make_run(cluster, ids, vocab, k)
@@ -181,6 +182,7 @@ def measure(machines, ids, vocab, k, options):
             row |= {"speeds": [speed for speed, _ in both], "losses": [loss for _, loss in both], "one": one}
             row |= {"ones": [speed for speed, _ in alone], "losses_one": [loss for _, loss in alone]}
             yield row | {"predicted": 2 * k * BATCH / (k * BATCH / one + sending)}
+        del run
 
 
 def show(row):

@@ -120,3 +120,26 @@ def test_environments_are_compared(machines, tmp_path):
     other.chmod(other.stat().st_mode | stat.S_IEXEC)
     different = machines.run(0, script, env={"PYTHON": str(other)})
     assert different.returncode == 1 and "2 different environments" in different.stdout
+
+
+TINY = {
+    "bandwidth": "--words 60000 --vocabulary 500 --links unlimited --repeats 1 --strategies blocks",
+    "servers_bandwidth": "--words 60000 --vocabulary 500 --links unlimited --repeats 1 --steps 5 --pairs 3200",
+    "host_faults": "--cut 1 --limit 1 --systems horovodrun",
+}
+
+
+def test_the_benchmarks_on_hosts_print_and_save_rows(machines, tmp_path):
+    """All at once: each makes hosts of its own."""
+    started = {}
+    for name, options in TINY.items():
+        command = [sys.executable, "-m", f"benchmarks.{name}", *options.split(), "--json", tmp_path / name]
+        started[name] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said = {name: process.communicate(timeout=400)[0] for name, process in started.items()}
+    for name, process in started.items():
+        assert process.returncode == 0, said[name]
+    rows = {name: json.loads((tmp_path / name).read_text())["rows"] for name in TINY}
+    assert rows["host_faults"][0]["goes_on_after_cut"] and rows["host_faults"][0]["stood_still"] >= 1
+    for name in ("bandwidth", "servers_bandwidth"):
+        (row,) = rows[name]
+        assert row["predicted"] > 0 and row["one"] > 0 and min(row["speeds"]) > 0 and "unlimited" in said[name]
