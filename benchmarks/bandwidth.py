@@ -1,8 +1,8 @@
 """Two hosts on links of 10, 100 and 1,000 Mbit/s and unlimited: `python -m benchmarks.bandwidth`, as root on Linux.
 
-Three strategies of notebook 06, and the block trainer with longer intervals, on one host alone and on both, each host
-with cores of its own (helpers.cluster.hosts). Beside the measurement stands what the cost model predicts from the speed
-without communication, the fitted latency, and the bandwidth of the link.
+Three strategies of notebook 06, and the block trainer with longer intervals or 16 bits on the wire, on one host alone
+and on both, each host with cores of its own (helpers.cluster.hosts). Beside the measurement stands what the cost model
+predicts from the speed without communication, the fitted latency, and the bandwidth of the link.
 """
 
 import argparse
@@ -30,9 +30,10 @@ from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.shared_negatives import count_intervals, train_blocks
 
 LINKS = 10, 100, 1000, None  # Mbit/s
-LONGER = Blocks(interval=400_000, intervals=4)
+VARIANTS = {"blocks, longer intervals": Blocks(interval=400_000, intervals=4), "blocks, 16 bits": Blocks(half=True)}
 COMPARED = {name: STRATEGIES[name] for name in ("canonical", "hot and cold", "blocks")}
-COMPARED["blocks, longer intervals"] = STRATEGIES["blocks"]._replace(make=partial(train_blocks, blocks=LONGER))
+for variant, blocks in VARIANTS.items():
+    COMPARED[variant] = STRATEGIES["blocks"]._replace(make=partial(train_blocks, blocks=blocks))
 
 
 @contextlib.contextmanager
@@ -115,17 +116,18 @@ def measure(name, ranks, machines, text, options):
         yield {"strategy": name, "mbit": mbit, "speeds": [*map(speed, repeats)], "bytes_per_pair": sent, **shared}
 
 
-def plan_longer(name, ids, vocab, size=2):
-    """`planned` for LONGER: fewer intervals of as many more pairs."""
-    pairs, messages, sent = planned("blocks", ids, vocab, size)
+def plan_blocks(blocks, name, ids, vocab, size=2):
+    """`planned` for other hyper-parameters: fewer intervals of as many more pairs, numbers of half the size."""
+    pairs, messages, sent = planned(name, ids, vocab, size)
     shard = -(-len(ids) // size)
-    fewer = count_intervals(shard, None) / count_intervals(shard, None, LONGER)
-    return pairs * fewer, messages, sent
+    fewer = count_intervals(shard, None) / count_intervals(shard, None, blocks)
+    return pairs * fewer, messages, sent / (1 + blocks.half)
 
 
 def predict(row, text, network):
     ids, vocab = read(*text)
-    plan = plan_longer if row["strategy"] not in STRATEGIES else planned
+    variant = VARIANTS.get(row["strategy"])
+    plan = partial(plan_blocks, variant) if variant else planned
     link = network[1] if row["mbit"] is None else min(network[1], row["mbit"] * 1e6 / 8)
     return predicted(row["strategy"].split(",")[0], ids, vocab, row["disabled"], (network[0], link), plan=plan)
 
@@ -141,7 +143,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bandwidth", description=__doc__.partition("\n\n")[2])
     parser.add_argument("--words", type=positive, default=3_000_000, help="of the corpus docs (default: 3000000)")
     parser.add_argument("--vocabulary", type=positive, default=10_000)
-    parser.add_argument("--epochs", type=positive, default=1, help="of the block trainer (default: 1)")
+    parser.add_argument("--epochs", type=positive, default=5, help="of the block trainer (default: 5)")
     parser.add_argument("--seconds", type=float, default=1.5, help="of the others (default: 1.5)")
     parser.add_argument("--repeats", type=positive, default=3)
     parser.add_argument("--links", nargs="+", type=lambda x: None if x == "unlimited" else float(x), default=LINKS)
