@@ -1,5 +1,6 @@
 """JupyterLab as `make lab` starts it, driven in a browser: the notebooks run, are interrupted, restarted and left."""
 
+import os
 import re
 import subprocess
 import urllib.error
@@ -165,7 +166,7 @@ def test_the_same_notebook_attaches_to_a_running_ipcluster(page, ipcluster):
     do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
 
 
-def test_05_trains_with_a_live_line_obeys_interrupt_and_then_runs_to_its_end(page):
+def test_05_trains_with_a_live_line_and_obeys_interrupt(page):
     open_notebook(page, "05_horovod_word2vec.ipynb")
     run_all(page)
     training = index_of(page, "losses = train(")
@@ -184,9 +185,16 @@ def test_05_trains_with_a_live_line_obeys_interrupt_and_then_runs_to_its_end(pag
     connect = index_of(page, "connect(2)")
     run_cell(page, connect)
     wait_for(lambda: "2 ranks ready" in printed(page.evaluate(CELLS)[connect]) and is_idle(page))
+    do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+
+
+@pytest.mark.skipif("CI" in os.environ, reason="CI has 35 minutes, and there nbval runs this notebook to its end")
+def test_05_runs_to_its_end(page):
+    open_notebook(page, "05_horovod_word2vec.ipynb")
     run_all(page)
     wait_for(lambda: is_idle(page), RUN_SECONDS)
-    assert errors(code_cells(page)) == [] and printed(page.evaluate(CELLS)[training])
+    cells = code_cells(page)
+    assert errors(cells) == [] and all(cell["count"] for cell in cells)
 
 
 def test_shut_down_leaves_no_process(page, address):
