@@ -6,18 +6,15 @@ predicts from the speed without communication, the fitted latency, and the bandw
 """
 
 import argparse
-import contextlib
 import functools
 import json
 import os
-import sys
-import time
 from functools import partial
 from statistics import median
 
-import ipyparallel as ipp
 import numpy as np
 
+from benchmarks.on_hosts import add_links, gain_of, place_of, ssh_engines
 from benchmarks.options import check_writable, positive, write_json
 from benchmarks.strategies import collectives, quality
 from benchmarks.training import train_strategy
@@ -29,44 +26,10 @@ from helpers.text.vocab import Vocab
 from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.shared_negatives import count_intervals, train_blocks
 
-LINKS = 10, 100, 1000, None  # Mbit/s
 VARIANTS = {"blocks, longer intervals": Blocks(interval=400_000, intervals=4), "blocks, 16 bits": Blocks(half=True)}
 COMPARED = {name: STRATEGIES[name] for name in ("canonical", "hot and cold", "blocks")}
 for variant, blocks in VARIANTS.items():
     COMPARED[variant] = STRATEGIES["blocks"]._replace(make=partial(train_blocks, blocks=blocks))
-
-
-@contextlib.contextmanager
-def ssh_engines(machines):
-    """An `ipcluster` on host0 with an engine on each host, started by ssh; `connect` finds it meanwhile."""
-    before, folder = os.environ.get("IPYTHONDIR"), machines.folder / "ipython"
-    os.environ["IPYTHONDIR"] = str(folder)
-    profile = folder / "profile_default"
-    profile.mkdir(parents=True)
-    (profile / "ipcluster_config.py").write_text(
-        f"c.Cluster.engine_launcher_class = 'ssh'\n"
-        f"c.Cluster.controller_ip = {machines.addresses[0]!r}\n"
-        f"c.SSHLauncher.remote_python = {sys.executable!r}\n"
-        f"c.SSHEngineSetLauncher.engines = {({name: {'n': 1, 'to_send': []} for name in machines.names})}\n"
-    )
-    try:
-        with open(machines.folder / "ipcluster.log", "w") as log:
-            machines.start(0, ["ipcluster", "start"], stdout=log, stderr=log)
-        wait_for_engines(profile / "security" / "ipcontroller-client.json", len(machines.names))
-        yield
-    finally:
-        os.environ.pop("IPYTHONDIR")
-        if before is not None:
-            os.environ["IPYTHONDIR"] = before
-
-
-def wait_for_engines(connection_file, n, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not connection_file.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    client = ipp.Client(str(connection_file), timeout=30)
-    client.wait_for_engines(n, timeout=seconds)
-    client.close()
 
 
 @functools.cache
@@ -133,10 +96,8 @@ def predict(row, text, network):
 
 
 def show(row):
-    link = "unlimited" if row["mbit"] is None else f"{row['mbit']:,} Mbit/s"
-    gain, expected = median(row["speeds"]) / row["one"], row["predicted"] / row["one"]
-    speeds = f"{row['one']:12,.0f}{median(row['speeds']):12,.0f}{gain:8.2f} x, predicted {expected:.2f} x"
-    print(f"{row['strategy']:26}{link:>14}{speeds}, {row['bytes_per_pair']:8,.1f} bytes/pair", flush=True)
+    speeds = f"{row['one']:12,.0f}{median(row['speeds']):12,.0f}"
+    print(f"{place_of(row)}{speeds}{gain_of(row)}, {row['bytes_per_pair']:8,.1f} bytes/pair", flush=True)
 
 
 def main():
@@ -146,7 +107,7 @@ def main():
     parser.add_argument("--epochs", type=positive, default=5, help="of the block trainer (default: 5)")
     parser.add_argument("--seconds", type=float, default=1.5, help="of the others (default: 1.5)")
     parser.add_argument("--repeats", type=positive, default=3)
-    parser.add_argument("--links", nargs="+", type=lambda x: None if x == "unlimited" else float(x), default=LINKS)
+    add_links(parser)
     parser.add_argument("--strategies", nargs="+", choices=[*COMPARED], default=[*COMPARED], metavar="NAME")
     parser.add_argument("--json", metavar="OUT")
     options = parser.parse_args()

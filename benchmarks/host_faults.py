@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from benchmarks.bandwidth import ssh_engines
+from benchmarks.on_hosts import ssh_engines, start_server
 from benchmarks.options import check_writable, write_json
 from helpers.cluster import hosts
 
@@ -47,9 +47,7 @@ def servers(machines):
     """Two workers and one server on host0 (lost with host1: worker 1), one chief on host0 too."""
     spec = {"chief": ["host0:2224"], "worker": ["host0:2222", "host1:2222"], "ps": ["host0:2223"]}
     for role, host in ("worker", 0), ("worker", 1), ("ps", 0):
-        task = {"cluster": spec, "task": {"type": role, "index": host}}
-        command = [sys.executable, "-m", "helpers.cluster.parameter_servers", role]
-        start(machines, host, command, {"TF_CONFIG": json.dumps(task)})
+        start_server(machines, host, spec, role, host)
     command = [sys.executable, "-m", "benchmarks.host_faults", "chief"]
     return [start(machines, 0, command, {"TF_CONFIG": json.dumps({"cluster": spec})})]
 
@@ -68,11 +66,7 @@ def chief():
 
     @tf.function
     def step(*batch):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(train.nce_losses(tables, *batch))
-        for table, gradient in zip(tables, tape.gradient(loss, tables), strict=True):
-            table.scatter_sub(tf.IndexedSlices(train.LR * gradient.values, gradient.indices))
-        return loss
+        return descend(tables, batch)
 
     for number, batch in enumerate(train.batches(0, 1_000_000)):
         cluster.coordinator.schedule(step, args=tuple(map(tf.constant, batch)))
@@ -103,18 +97,25 @@ def advance(examples):
     """On a rank: 20 steps with averaged gradients. What it trains stays with the module until the next call."""
     sys.path.insert(0, str(examples))
     import horovod.tensorflow as hvd
-    import tensorflow as tf
     import train
 
     if not hasattr(train, "own"):
         train.own = train.make_tables(0), train.batches(hvd.rank(), 1_000_000)
     tables, source = train.own
     for _, batch in zip(range(20), source, strict=False):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(train.nce_losses(tables, *batch))
-        tape = hvd.DistributedGradientTape(tape)
-        for table, gradient in zip(tables, tape.gradient(loss, tables), strict=True):
-            table.scatter_sub(tf.IndexedSlices(train.LR * gradient.values, gradient.indices))
+        descend(tables, batch, hvd.DistributedGradientTape)
+
+
+def descend(tables, batch, distribute=lambda tape: tape):
+    """One step of examples/train.py's model; returns the loss. distribute: wraps the tape, as Horovod does."""
+    import tensorflow as tf
+    import train
+
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(train.nce_losses(tables, *batch))
+    for table, gradient in zip(tables, distribute(tape).gradient(loss, tables), strict=True):
+        table.scatter_sub(tf.IndexedSlices(train.LR * gradient.values, gradient.indices))
+    return loss
 
 
 SYSTEMS = {

@@ -7,11 +7,8 @@ what its speed, the bytes of a call and the bandwidth of the link predict. Half 
 
 import argparse
 import contextlib
-import json
 import os
 import socket
-import subprocess
-import sys
 import time
 from statistics import median
 
@@ -21,6 +18,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before TensorFlow: it comp
 
 import tensorflow as tf
 
+from benchmarks.on_hosts import add_links, gain_of, place_of, start_server
 from benchmarks.options import check_writable, positive, write_json
 from helpers.cluster import hosts
 from helpers.cluster.parameter_servers import attach_servers
@@ -32,7 +30,6 @@ from helpers.word2vec.dataset import pair_dataset
 from helpers.word2vec.samplers import frequency_biases
 
 BATCH, NEGATIVES, WINDOW, DIM, LR = 128, 64, 5, 128, 5.0
-LINKS = 10, 100, 1000, None  # Mbit/s
 
 
 def add(table, rows, change):
@@ -110,14 +107,7 @@ def servers(machines, n):
     spec = {"chief": [chief]}
     for role, port in ("worker", 2300 + n), ("ps", 2310 + n):
         spec[role] = [f"{address}:{port}" for address in machines.addresses[:n]]
-    processes = []
-    for index in range(n):
-        for role in ("worker", "ps"):
-            task = {"cluster": spec, "task": {"type": role, "index": index}}
-            command = [sys.executable, "-m", "helpers.cluster.parameter_servers", role]
-            env = {"TF_CONFIG": json.dumps(task)}
-            quiet = subprocess.DEVNULL
-            processes.append(machines.start(index, command, env=env, stdout=quiet, stderr=quiet))
+    processes = [start_server(machines, i, spec, role, i) for i in range(n) for role in ("worker", "ps")]
     with attach_servers({"cluster": spec}, timeout=120) as cluster:
         yield cluster
     for process in processes:
@@ -140,10 +130,11 @@ def make_run(cluster, ids, vocab, k):
     """A function: train so many calls of k steps on new tables; returns (pairs/s, loss of the last fifth)."""
     tables = new_tables(cluster.strategy, vocab, DIM)
     steps, source = bundle(local_word2vec(tables, vocab, LR, k), 1), own_pairs(cluster, ids, k * BATCH)
-    start = [part.numpy() for table in tables for part in shards(table)]
+    parts = [part for table in tables for part in shards(table)]
+    start = [part.numpy() for part in parts]
 
     def run(calls):
-        for part, value in zip((part for table in tables for part in shards(table)), start, strict=True):
+        for part, value in zip(parts, start, strict=True):
             part.assign(value)
         begin = time.perf_counter()
         losses = [cluster.coordinator.schedule(steps, (source,)) for _ in range(calls)]
@@ -165,18 +156,19 @@ def bytes_of_call(ids, vocab, k):
 
 def measure(machines, ids, vocab, k, options):
     """A row for each link: medians of repeats, with the speed and the loss of one host beside."""
+    calls = options.pairs // (k * BATCH)
     machines.bandwidth(None)
     with servers(machines, 1) as cluster:
         run = make_run(cluster, ids, vocab, k)
-        alone = [run(options.pairs // (k * BATCH)) for _ in range(options.repeats)]
+        alone = [run(calls) for _ in range(options.repeats)]
         del run  # as long as the servers live: later TensorFlow waits for them in vain
     one, of_call = median(speed for speed, _ in alone), bytes_of_call(ids, vocab, k)
     with servers(machines, 2) as cluster:
         run = make_run(cluster, ids, vocab, k)
         for mbit in options.links:
             machines.bandwidth(mbit)
-            both = [run(options.pairs // (k * BATCH)) for _ in range(options.repeats)]
-            # each host sends half of what both workers pull and push, an eighth of a second for each byte
+            both = [run(calls) for _ in range(options.repeats)]
+            # while each worker makes a call, each host sends half of what one call pulls and pushes
             sending = 0 if mbit is None else of_call / 2 * 8 / (mbit * 1e6)
             row = {"strategy": f"servers, {k} local steps", "mbit": mbit, "bytes_per_pair": of_call / k / BATCH}
             row |= {"speeds": [speed for speed, _ in both], "losses": [loss for _, loss in both], "one": one}
@@ -186,10 +178,8 @@ def measure(machines, ids, vocab, k, options):
 
 
 def show(row):
-    link = "unlimited" if row["mbit"] is None else f"{row['mbit']:,} Mbit/s"
-    gain, expected = median(row["speeds"]) / row["one"], row["predicted"] / row["one"]
     losses = f"loss {median(row['losses']):.3f}, one host {median(row['losses_one']):.3f}"
-    print(f"{row['strategy']:26}{link:>14}{gain:8.2f} x, predicted {expected:.2f} x, {losses}", flush=True)
+    print(f"{place_of(row)}{gain_of(row)}, {losses}", flush=True)
 
 
 def main():
@@ -201,7 +191,7 @@ def main():
     parser.add_argument("--steps", nargs="+", type=positive, default=[50, 400], help="local steps (default: 50 400)")
     parser.add_argument("--pairs", type=positive, default=512_000, help="of all workers, each time (default: 512000)")
     parser.add_argument("--repeats", type=positive, default=3)
-    parser.add_argument("--links", nargs="+", type=lambda x: None if x == "unlimited" else float(x), default=LINKS)
+    add_links(parser)
     parser.add_argument("--json", metavar="OUT")
     options = parser.parse_args()
     check_writable(options.json)

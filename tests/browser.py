@@ -63,12 +63,17 @@ def copied(parent, *names):
     return folder
 
 
+def without_make_and_display():
+    """The environment in which a test calls `make`, which may be called by `make test` itself."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "DISPLAY"))}
+
+
 @contextmanager
 def lab(parent):
     """The address at which `make lab` lets one in. It runs in a copy of the notebooks, in a path with a space."""
     folder = copied(parent, "notebooks", "tools", "benchmarks", "figures")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "DISPLAY"))}
-    environment |= {"JUPYTER_CONFIG_DIR": str(folder / "config"), "JUPYTER_DATA_DIR": str(folder / "data")}
+    own = {"JUPYTER_CONFIG_DIR": str(folder / "config"), "JUPYTER_DATA_DIR": str(folder / "data")}
+    environment = without_make_and_display() | own
     flags = "--no-browser --allow-root --LabApp.expose_app_in_browser=True"
     with open(folder / "lab.log", "w") as log:
         command = ["make", "--old-file=setup", "lab", f"LAB={flags}"]

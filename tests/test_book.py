@@ -1,13 +1,12 @@
 """The book builds from what is saved, complains of what is broken, and reads well in a browser."""
 
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from browser import BROWSER, copied, page_in, pages
+from browser import BROWSER, copied, page_in, pages, without_make_and_display
 
 ROOT = Path(__file__).resolve().parent.parent
 pytest.importorskip("sphinx", reason="the book is rendered in the environment of make setup")
@@ -24,8 +23,7 @@ def book(tmp_path_factory):
     """The book as `make book` makes it, in a path with a space, without a display."""
     parts = ("book", "figures", "examples", "helpers", "README.md", "notebooks")
     folder = copied(tmp_path_factory.mktemp("a book"), *parts)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "DISPLAY"))}
-    command = ["make", "--old-file=setup", "book"]
+    command, environment = ["make", "--old-file=setup", "book"], without_make_and_display()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "build" / "book"

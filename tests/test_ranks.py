@@ -284,7 +284,6 @@ def test_engines_that_cannot_be_ranks_are_let_go(ipcluster, monkeypatch, capsys)
 
 def test_busy_engines_are_not_waited_for(ipcluster, monkeypatch, capsys, tmp_path):
     def work(done):
-
         while not done.exists():
             time.sleep(0.05)
 

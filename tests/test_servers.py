@@ -23,7 +23,7 @@ from helpers.text.vocab import Vocab
 from helpers.word2vec.dataset import pair_dataset
 
 ROWS, DIM = 20_001, 16
-sgd = taken("07", "sgd", tf=tf).sgd
+sgd = taken("07", "sgd", tf=tf, shards=sharded.shards).sgd
 adagrad = taken("09", "adagrad", tf=tf, shards=sharded.shards).adagrad
 
 
