@@ -7,6 +7,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
+from pathlib import Path
 
 import psutil
 import pytest
@@ -48,6 +49,9 @@ def pytest_configure(config):
     os.environ["PYTHONFAULTHANDLER"] = ""
     config.ipython_directories = os.environ.get("IPYTHONDIR"), tempfile.mkdtemp(prefix="ipython-")
     os.environ["IPYTHONDIR"] = config.ipython_directories[1]  # no test or notebook meets the reader's own ipcluster
+    profile = Path(os.environ["IPYTHONDIR"], "profile_default")
+    profile.mkdir()
+    (profile / "ipcontroller_config.py").write_text("c.HeartMonitor.period = 200  # engines are admitted sooner\n")
 
 
 def pytest_unconfigure(config):

@@ -25,7 +25,7 @@ from jupyter_client.manager import start_new_kernel
 
 from helpers.cluster import RankFailure, connect, engines, on_engine, report
 from helpers.cluster.engines import MPI_ENV
-from helpers.cluster.reaper import start_reaper
+from helpers.cluster.reaper import kill, start_reaper
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
 use_cloudpickle()
@@ -78,6 +78,12 @@ def held():
     me = psutil.Process()
     links = [c for c in me.net_connections("tcp") if c.status in (psutil.CONN_LISTEN, psutil.CONN_ESTABLISHED)]
     return len(links), sorted(child.pid for child in me.children(recursive=True))
+
+
+def settled():
+    """held(), when ZeroMQ has closed what earlier tests left to a thread of its own."""
+    wait_until(lambda: (before := held(), time.sleep(1)) and held() == before)
+    return held()
 
 
 def wait_until(condition, seconds=20):
@@ -245,15 +251,15 @@ def test_attached_engines_are_used_again_and_never_stopped(ipcluster, capsys):
 
 
 def test_a_connect_that_fails_leaves_nothing_listening(ipcluster, monkeypatch):
-    before = held()
+    before = settled()
     monkeypatch.setattr(on_engine, "initialise", fail)
     with pytest.raises(Exception, match="this engine says no"):
         connect(2)
-    wait_until(lambda: held() == before)  # ZeroMQ closes its sockets in a thread of its own
+    wait_until(lambda: held() == before)
 
 
 def test_ctrl_c_during_connect_leaves_nothing_listening(ipcluster, monkeypatch):
-    before = held()
+    before = settled()
     monkeypatch.setattr(on_engine, "initialise", wait_long)
 
     def interrupt():
@@ -275,7 +281,7 @@ def test_closing_goes_on_when_a_part_of_it_fails(ipcluster, monkeypatch):
 
 
 def test_engines_that_cannot_be_ranks_are_let_go(ipcluster, monkeypatch, capsys):
-    before = held()
+    before = settled()
     monkeypatch.setattr(on_engine, "describe", fail)
     assert engines.attach(2, None) is None
     assert "TypeError: this engine says no" in capsys.readouterr().out
@@ -287,7 +293,7 @@ def test_busy_engines_are_not_waited_for(ipcluster, monkeypatch, capsys, tmp_pat
         while not done.exists():
             time.sleep(0.05)
 
-    before = held()
+    before = settled()
     with ipp.Client(str(ipcluster.file)) as client:
         working = client[0].apply_async(work, tmp_path / "done")
         monkeypatch.setattr(engines, "ANSWER_SECONDS", 1)
@@ -299,7 +305,7 @@ def test_busy_engines_are_not_waited_for(ipcluster, monkeypatch, capsys, tmp_pat
 
 
 def test_a_start_that_fails_leaves_no_process_and_no_connection(monkeypatch):
-    before = held()
+    before = settled()
 
     def too_late(*anything):
         raise TimeoutError("no engine came")
@@ -338,6 +344,16 @@ def with_id(pid):
         process.kill()
         process.wait()
     return None
+
+
+def test_a_killed_process_that_nobody_collects_is_not_waited_for():
+    program = f"import subprocess, time; print(subprocess.Popen({SLEEP}).pid, flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as careless:
+        grandchild = psutil.Process(int(careless.stdout.readline()))
+        begin = time.monotonic()
+        kill([grandchild], timeout=60)
+        assert time.monotonic() - begin < 60 and grandchild.status() == psutil.STATUS_ZOMBIE
+        careless.kill()
 
 
 @LINUX

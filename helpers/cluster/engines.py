@@ -22,6 +22,8 @@ from helpers.cluster.reaper import kill, start_reaper, tail
 
 ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer, and each of its engines
 IMPORT_SECONDS = 120  # how long its engines may take to import TensorFlow and Horovod
+# engines are admitted at the second beat, by default after 3 to 6 s; given up after 30 s without, as by default
+HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
 RANK_BYTES = 300e6  # what a rank holds when it has imported TensorFlow and done nothing
 MPI_ENV = {  # Open MPI 4 and 5: as root, more ranks than cores, and shared memory (its TCP listens on every interface)
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -154,6 +156,7 @@ def _cluster(n, controller):
         n=n,
         engines="mpi" if controller == "mpi" else "local",
         cluster_id=f"ranks-{os.getpid()}-{time.monotonic_ns()}",
+        controller_args=HEARTBEAT,
         delay=0,
         log_level=logging.CRITICAL,
         config=Config({"MPILauncher": {"mpi_cmd": [mpiexec]}} if mpiexec else {}),

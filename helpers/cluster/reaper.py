@@ -9,6 +9,7 @@ import contextlib
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -27,7 +28,10 @@ def start_reaper(folder):
 
 
 def kill(processes, timeout=10):
-    """Kill these psutil.Process objects and their children, and wait until they are gone. Some may be so already."""
+    """Kill these psutil.Process objects and their children, and wait until they have ended. Some may be gone already.
+
+    Who lost its parent may stay a zombie for seconds, or for ever where a container's first process collects none.
+    """
     family = []
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -35,7 +39,12 @@ def kill(processes, timeout=10):
     for process in family:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(family, timeout)
+    deadline = time.monotonic() + timeout
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
+            while process.status() != psutil.STATUS_ZOMBIE and process.is_running() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.wait(0)  # a child of ours is no zombie any more
 
 
 def tail(log, lines=10):
