@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,12 +119,60 @@ def is_idle(page):
     return page.evaluate(STATUS) == "idle" and page.locator(".jp-InputPrompt", has_text="[*]").count() == 0
 
 
-def run_cell(page, index):
-    """Run one cell of the open notebook, as Shift-Enter does."""
+def run_cell(page, index, wait=True):
+    """Run one cell of the open notebook, as Shift-Enter does, and wait for its end."""
     do(page, f"jupyterapp.shell.currentWidget.content.activeCellIndex = {index}")
-    do(page, "jupyterapp.commands.execute('notebook:run-cell')")
+    run = "jupyterapp.commands.execute('notebook:run-cell')"
+    do(page, run if wait else f"({run}, null)")
 
 
 def index_of(page, text):
     """The number of the first code cell with this text."""
     return next(i for i, c in enumerate(page.evaluate(CELLS)) if c["type"] == "code" and text in c["source"])
+
+
+def menu(page, name, entry):
+    page.locator(".lm-MenuBar-itemLabel", has_text=re.compile(f"^{name}$")).click()
+    page.locator(".lm-Menu-itemLabel", has_text=re.compile(f"^{entry}")).first.click()
+
+
+def errors(cells):
+    return [output for cell in cells for output in cell["outputs"] if output["output_type"] == "error"]
+
+
+def run_all(page):
+    do(page, "jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+    menu(page, "Run", "Run All Cells")
+    wait_for(lambda: page.evaluate(STATUS) == "busy")
+
+
+def kernel(page):
+    """The process of the kernel of the open notebook."""
+    kernel_id = page.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.id")
+    return next(p for p in psutil.process_iter() if any(kernel_id in word for word in command_of(p)))
+
+
+def command_of(process):
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
+
+
+def engines(kernel):
+    """The processes of the engines that this kernel has started."""
+    return [p for p in psutil.process_iter() if cluster_of(p).startswith(f"ranks-{kernel.pid}-")]
+
+
+def cluster_of(process):
+    try:
+        return process.environ().get("IPP_CLUSTER_ID", "")
+    except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+        return ""
+
+
+def start_ranks(page):
+    """Run the cells of the open notebook that import `connect` and call it; returns its engines."""
+    for index in sorted({index_of(page, "import connect"), index_of(page, "connect(2)")}):
+        run_cell(page, index)
+    return wait_for(lambda: is_idle(page) and engines(kernel(page)))

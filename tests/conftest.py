@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+from browser import lab, page_in
 from hypothesis import settings
 
 # a shell starts its background jobs deaf to Ctrl-C, and what the tests start and interrupt would inherit that
@@ -10,3 +12,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # how long an example takes says something about the machine, and nothing about the code
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Where `make lab` lets one in, in a path with a space, beside another Lab."""
+    with lab(tmp_path_factory.mktemp("a course")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def page(address):
+    """JupyterLab in a browser."""
+    with page_in(1300) as page:
+        page.set_default_timeout(60_000)
+        page.goto(address)
+        page.wait_for_selector(".jp-NotebookPanel")
+        yield page

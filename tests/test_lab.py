@@ -1,4 +1,4 @@
-"""JupyterLab as `make lab` starts it, driven in a browser: the notebooks run, are interrupted, restarted and left."""
+"""JupyterLab as `make lab` starts it, driven in a browser: who gets in, what one sees, 00 run, left and found again."""
 
 import os
 import re
@@ -13,85 +13,24 @@ import pytest
 from browser import (
     BROWSER,
     CELLS,
-    STATUS,
     code_cells,
     do,
+    errors,
     index_of,
     is_idle,
-    lab,
+    kernel,
     open_notebook,
-    page_in,
     printed,
+    run_all,
     run_cell,
+    start_ranks,
     wait_for,
 )  # fmt: skip
 
+from helpers.cluster.reaper import kill
+
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = BROWSER
-RUN_SECONDS = 600  # on a busy machine
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """Where `make lab` lets one in, in a path with a space, beside another Lab."""
-    with lab(tmp_path_factory.mktemp("a course")) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def page(address):
-    with page_in(1300) as page:
-        page.set_default_timeout(60_000)
-        page.goto(address)
-        page.wait_for_selector(".jp-NotebookPanel")
-        yield page
-
-
-def menu(page, name, entry):
-    page.locator(".lm-MenuBar-itemLabel", has_text=re.compile(f"^{name}$")).click()
-    page.locator(".lm-Menu-itemLabel", has_text=re.compile(f"^{entry}")).first.click()
-
-
-def errors(cells):
-    return [output for cell in cells for output in cell["outputs"] if output["output_type"] == "error"]
-
-
-def run_all(page):
-    do(page, "jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
-    menu(page, "Run", "Run All Cells")
-    wait_for(lambda: page.evaluate(STATUS) == "busy")
-
-
-def kernel(page):
-    """The process of the kernel of the open notebook."""
-    kernel_id = page.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.id")
-    return next(p for p in psutil.process_iter() if any(kernel_id in word for word in command_of(p)))
-
-
-def command_of(process):
-    try:
-        return process.cmdline()
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return []
-
-
-def engines(kernel):
-    """The processes of the engines that this kernel has started."""
-    return [p for p in psutil.process_iter() if cluster_of(p).startswith(f"ranks-{kernel.pid}-")]
-
-
-def cluster_of(process):
-    try:
-        return process.environ().get("IPP_CLUSTER_ID", "")
-    except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-        return ""
-
-
-def start_ranks(page):
-    """Run the open notebook down to its connect cell; returns its engines."""
-    for index in range(index_of(page, "connect(2)") + 1):
-        run_cell(page, index)
-    return wait_for(lambda: is_idle(page) and engines(kernel(page)))
 
 
 def status_of(address):
@@ -123,7 +62,7 @@ def test_a_good_start(page):
 def test_00_runs_with_its_outputs_in_the_order_of_the_ranks(page):
     open_notebook(page, "00_start_here.ipynb")
     run_all(page)
-    wait_for(lambda: is_idle(page), RUN_SECONDS)
+    wait_for(lambda: is_idle(page), 600)
     cells = code_cells(page)
     assert errors(cells) == [] and len(cells) > 10
     labels = [re.findall(r"\[(?:stdout|output):(\d+)\]", printed(cell)) for cell in cells]
@@ -147,63 +86,22 @@ def test_a_closed_tab_leaves_a_kernel_that_is_found_again_and_a_restart_leaves_n
 @pytest.fixture
 def ipcluster():
     """Four engines under the default profile of this test session."""
-    program = [str(ROOT / ".venv" / "bin" / "ipcluster")]
-    subprocess.run([*program, "start", "-n", "4", "--daemonize"], check=True, capture_output=True, timeout=60)
-    client = ipp.Client(timeout=60)
-    client.wait_for_engines(4, timeout=60)
-    client.close()
+    command = [ROOT / ".venv" / "bin" / "ipcluster", "start", "-n", "4"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    file = Path(os.environ["IPYTHONDIR"], "profile_default", "security", "ipcontroller-client.json")
+    wait_for(file.exists)
+    with ipp.Client(str(file), timeout=60) as client:
+        client.wait_for_engines(4, timeout=60, interactive=False)
     yield
-    subprocess.run([*program, "stop"], check=True, capture_output=True, timeout=60)
+    kill([psutil.Process(process.pid)])
+    file.unlink()
 
 
 def test_the_same_notebook_attaches_to_a_running_ipcluster(page, ipcluster):
     open_notebook(page, "00_start_here.ipynb")
     connect = index_of(page, "connect(2)")
-    for index in range(connect + 1):
+    for index in (index_of(page, "import connect"), connect):
         run_cell(page, index)
     wait_for(lambda: "2 ranks ready" in printed(page.evaluate(CELLS)[connect]))
     assert "engines of the running ipcluster" in printed(page.evaluate(CELLS)[connect])
     do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
-
-
-def test_05_trains_with_a_live_line_and_obeys_interrupt(page):
-    open_notebook(page, "05_horovod_word2vec.ipynb")
-    run_all(page)
-    training = index_of(page, "losses = train(")
-    lines = set()
-
-    def live():
-        outputs = page.evaluate(CELLS)[training]["outputs"]
-        lines.update(str(output["data"]) for output in outputs if "rank 0: loss" in str(output.get("data")))
-        return len(lines) > 2 or is_idle(page)
-
-    wait_for(live, RUN_SECONDS)
-    assert len(lines) > 2
-    menu(page, "Kernel", "Interrupt Kernel")
-    wait_for(lambda: is_idle(page))
-    assert "interrupted: these ranks are closed, connect() gives new ones" in printed(page.evaluate(CELLS)[training])
-    connect = index_of(page, "connect(2)")
-    run_cell(page, connect)
-    wait_for(lambda: "2 ranks ready" in printed(page.evaluate(CELLS)[connect]) and is_idle(page))
-    do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
-
-
-@pytest.mark.skipif("CI" in os.environ, reason="CI has 35 minutes, and there nbval runs this notebook to its end")
-def test_05_runs_to_its_end(page):
-    open_notebook(page, "05_horovod_word2vec.ipynb")
-    run_all(page)
-    wait_for(lambda: is_idle(page), RUN_SECONDS)
-    cells = code_cells(page)
-    assert errors(cells) == [] and all(cell["count"] for cell in cells)
-
-
-def test_shut_down_leaves_no_process(page, address):
-    open_notebook(page, "00_start_here.ipynb")
-    ranks = engines(kernel(page)) or start_ranks(page)
-    port = int(re.search(r":(\d+)/", address)[1])
-    server = next(c.pid for c in psutil.net_connections("tcp") if c.laddr.port == port and c.status == "LISTEN")
-    family = [psutil.Process(server), *psutil.Process(server).children(recursive=True), *ranks]
-    menu(page, "File", "Shut Down")
-    page.locator("dialog button.jp-mod-accept, .jp-Dialog button.jp-mod-accept").click()
-    _, left = psutil.wait_procs(family, timeout=60)
-    assert [command_of(process) for process in left] == []

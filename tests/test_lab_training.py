@@ -1,0 +1,70 @@
+"""Notebook 05 in JupyterLab, in a browser: run to its end, interrupted while it trains, shut down."""
+
+import re
+
+import psutil
+from browser import (
+    BROWSER,
+    CELLS,
+    code_cells,
+    command_of,
+    engines,
+    errors,
+    index_of,
+    is_idle,
+    kernel,
+    menu,
+    open_notebook,
+    printed,
+    run_all,
+    run_cell,
+    start_ranks,
+    wait_for,
+)  # fmt: skip
+
+pytestmark = BROWSER
+OUTPUTS = "jupyterapp.shell.currentWidget.content.widgets[{}].model.outputs.toJSON()"
+RUN_SECONDS = 600  # on a busy machine
+
+
+def test_05_runs_to_its_end_with_a_live_line(page):
+    open_notebook(page, "05_horovod_word2vec.ipynb")
+    run_all(page)
+    training, lines = index_of(page, "losses = train("), set()
+
+    def ended():
+        page.wait_for_timeout(500)
+        outputs = page.evaluate(OUTPUTS.format(training))
+        lines.update(str(output["data"]) for output in outputs if "rank 0: loss" in str(output.get("data")))
+        return is_idle(page)
+
+    wait_for(ended, RUN_SECONDS)
+    cells = code_cells(page)
+    assert errors(cells) == [] and all(cell["count"] for cell in cells) and len(lines) > 2
+
+
+def test_it_obeys_an_interrupt_while_it_trains_and_connects_again(page):
+    training = index_of(page, "sweep = [")
+    start_ranks(page)
+    needed = "%%px --local", "rank, size = hvd", "load_corpus(progress", "def train("
+    for index, cell in enumerate(page.evaluate(CELLS)[:training]):
+        if any(text in cell["source"] for text in needed):
+            run_cell(page, index)
+    run_cell(page, training, wait=False)
+    page.wait_for_timeout(2_000)
+    menu(page, "Kernel", "Interrupt Kernel")
+    wait_for(lambda: is_idle(page))
+    assert "interrupted: these ranks are closed, connect() gives new ones" in printed(page.evaluate(CELLS)[training])
+    assert len(start_ranks(page)) >= 2
+
+
+def test_shut_down_leaves_no_process(page, address):
+    ranks = engines(kernel(page))
+    assert len(ranks) >= 2
+    port = int(re.search(r":(\d+)/", address)[1])
+    server = next(c.pid for c in psutil.net_connections("tcp") if c.laddr.port == port and c.status == "LISTEN")
+    family = [psutil.Process(server), *psutil.Process(server).children(recursive=True), *ranks]
+    menu(page, "File", "Shut Down")
+    page.locator("dialog button.jp-mod-accept, .jp-Dialog button.jp-mod-accept").click()
+    _, left = psutil.wait_procs(family, timeout=60)
+    assert [command_of(process) for process in left] == []
