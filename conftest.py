@@ -52,7 +52,8 @@ def pytest_configure(config):
     os.environ["IPYTHONDIR"] = config.ipython_directories[1]  # no test or notebook meets the reader's own ipcluster
     profile = Path(os.environ["IPYTHONDIR"], "profile_default")
     profile.mkdir()
-    (profile / "ipcontroller_config.py").write_text("c.HeartMonitor.period = 200  # engines are admitted sooner\n")
+    beats = "c.HeartMonitor.period, c.HeartMonitor.max_heartmonitor_misses = 200, 150  # engines are admitted sooner\n"
+    (profile / "ipcontroller_config.py").write_text(beats)
 
 
 def pytest_unconfigure(config):

@@ -53,7 +53,7 @@ def servers(machines):
 
 
 def chief():
-    """Schedules steps for ever, and says when each hundredth is done."""
+    """Schedules steps for ever, and says when each twentieth is done."""
     sys.path.insert(0, str(EXAMPLES))
     import tensorflow as tf
     import train

@@ -39,7 +39,7 @@ def start_server(machines, host, spec, role, index):
 
 @contextlib.contextmanager
 def ssh_engines(machines):
-    """An `ipcluster` on host0 with an engine on each host, started by ssh; `connect` finds it meanwhile."""
+    """`connect` finds an `ipcluster` on host0 with an engine on each host, by ssh. It lives as long as the hosts."""
     before, folder = os.environ.get("IPYTHONDIR"), machines.folder / "ipython"
     os.environ["IPYTHONDIR"] = str(folder)
     profile = folder / "profile_default"
@@ -65,6 +65,5 @@ def wait_for_engines(connection_file, n, seconds=120):
     deadline = time.monotonic() + seconds
     while not connection_file.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
-    client = ipp.Client(str(connection_file), timeout=30)
-    client.wait_for_engines(n, timeout=seconds)
-    client.close()
+    with ipp.Client(str(connection_file), timeout=30) as client:
+        client.wait_for_engines(n, timeout=seconds)

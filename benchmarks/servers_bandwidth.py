@@ -13,6 +13,7 @@ import time
 from statistics import median
 
 import numpy as np
+import psutil
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before TensorFlow: it complains of servers that are gone
 
@@ -22,6 +23,7 @@ from benchmarks.on_hosts import add_links, gain_of, place_of, start_server
 from benchmarks.options import check_writable, positive, write_json
 from helpers.cluster import hosts
 from helpers.cluster.parameter_servers import attach_servers
+from helpers.cluster.reaper import kill
 from helpers.cluster.sharded import bundle, make_table, shards
 from helpers.text import skipgram
 from helpers.text.corpus import load_corpus
@@ -108,10 +110,11 @@ def servers(machines, n):
     for role, port in ("worker", 2300 + n), ("ps", 2310 + n):
         spec[role] = [f"{address}:{port}" for address in machines.addresses[:n]]
     processes = [start_server(machines, i, spec, role, i) for i in range(n) for role in ("worker", "ps")]
-    with attach_servers({"cluster": spec}, timeout=120) as cluster:
-        yield cluster
-    for process in processes:
-        process.kill()
+    try:
+        with attach_servers({"cluster": spec}, timeout=120) as cluster:
+            yield cluster
+    finally:
+        kill(psutil.Process(process.pid) for process in processes)
 
 
 def own_pairs(cluster, ids, size):

@@ -65,8 +65,9 @@ def copied(parent, *names):
 
 
 def without_make_and_display():
-    """The environment in which a test calls `make`, which may be called by `make test` itself."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "DISPLAY"))}
+    """For a test that calls `make`: not as a part of `make test`, and as on a machine without a screen."""
+    hidden = ("MAKE", "DISPLAY", "WAYLAND_DISPLAY")
+    return {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
 
 
 @contextmanager
@@ -120,7 +121,7 @@ def is_idle(page):
 
 
 def run_cell(page, index, wait=True):
-    """Run one cell of the open notebook, as Shift-Enter does, and wait for its end."""
+    """Run one cell of the open notebook, as Shift-Enter does; wait: until it has ended."""
     do(page, f"jupyterapp.shell.currentWidget.content.activeCellIndex = {index}")
     run = "jupyterapp.commands.execute('notebook:run-cell')"
     do(page, run if wait else f"({run}, null)")
@@ -161,7 +162,8 @@ def command_of(process):
 
 def engines(kernel):
     """The processes of the engines that this kernel has started."""
-    return [p for p in psutil.process_iter() if cluster_of(p).startswith(f"ranks-{kernel.pid}-")]
+    ours = [p for p in psutil.process_iter() if cluster_of(p).startswith(f"ranks-{kernel.pid}-")]
+    return [p for p in ours if "ipyparallel.engine" in command_of(p)]
 
 
 def cluster_of(process):
@@ -172,7 +174,9 @@ def cluster_of(process):
 
 
 def start_ranks(page):
-    """Run the cells of the open notebook that import `connect` and call it; returns its engines."""
-    for index in sorted({index_of(page, "import connect"), index_of(page, "connect(2)")}):
+    """Run the cells of the open notebook that import `connect` and call it; returns what the call prints."""
+    connect = index_of(page, "connect(2)")
+    for index in sorted({index_of(page, "import connect"), connect}):
         run_cell(page, index)
-    return wait_for(lambda: is_idle(page) and engines(kernel(page)))
+    wait_for(lambda: "2 ranks ready" in printed(page.evaluate(CELLS)[connect]) and is_idle(page))
+    return printed(page.evaluate(CELLS)[connect])

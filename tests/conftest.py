@@ -16,7 +16,7 @@ settings.load_profile("any machine")
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """Where `make lab` lets one in, in a path with a space, beside another Lab."""
+    """Where `make lab` lets one in, in a path with a space."""
     with lab(tmp_path_factory.mktemp("a course")) as address:
         yield address
 

@@ -1,33 +1,27 @@
 """JupyterLab as `make lab` starts it, driven in a browser: who gets in, what one sees, 00 run, left and found again."""
 
-import os
 import re
-import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
 
-import ipyparallel as ipp
 import psutil
 import pytest
 from browser import (
     BROWSER,
-    CELLS,
     code_cells,
     do,
+    engines,
     errors,
-    index_of,
     is_idle,
     kernel,
     open_notebook,
     printed,
     run_all,
-    run_cell,
     start_ranks,
     wait_for,
 )  # fmt: skip
-
-from helpers.cluster.reaper import kill
+from clusters import Cluster
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = BROWSER
@@ -73,35 +67,24 @@ def test_00_runs_with_its_outputs_in_the_order_of_the_ranks(page):
 def test_a_closed_tab_leaves_a_kernel_that_is_found_again_and_a_restart_leaves_no_engine(page):
     open_notebook(page, "00_start_here.ipynb")
     before = kernel(page)
-    started = start_ranks(page)
+    start_ranks(page)
+    started = engines(before)
     do(page, "jupyterapp.commands.execute('docmanager:save')")
     do(page, "jupyterapp.shell.currentWidget.close()")
     open_notebook(page, "00_start_here.ipynb")
     assert kernel(page).pid == before.pid
     do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
     _, left = psutil.wait_procs(started, timeout=30)
-    assert left == []
+    assert len(started) == 2 and left == []
 
 
 @pytest.fixture
 def ipcluster():
-    """Four engines under the default profile of this test session."""
-    command = [ROOT / ".venv" / "bin" / "ipcluster", "start", "-n", "4"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    file = Path(os.environ["IPYTHONDIR"], "profile_default", "security", "ipcontroller-client.json")
-    wait_for(file.exists)
-    with ipp.Client(str(file), timeout=60) as client:
-        client.wait_for_engines(4, timeout=60, interactive=False)
-    yield
-    kill([psutil.Process(process.pid)])
-    file.unlink()
+    with Cluster(4) as cluster:
+        yield cluster
 
 
 def test_the_same_notebook_attaches_to_a_running_ipcluster(page, ipcluster):
     open_notebook(page, "00_start_here.ipynb")
-    connect = index_of(page, "connect(2)")
-    for index in (index_of(page, "import connect"), connect):
-        run_cell(page, index)
-    wait_for(lambda: "2 ranks ready" in printed(page.evaluate(CELLS)[connect]))
-    assert "engines of the running ipcluster" in printed(page.evaluate(CELLS)[connect])
+    assert "engines of the running ipcluster" in start_ranks(page)
     do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")

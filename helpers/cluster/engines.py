@@ -18,11 +18,12 @@ from traitlets.config import Config
 
 from helpers.cluster import on_engine
 from helpers.cluster.processes import available
-from helpers.cluster.reaper import kill, start_reaper, tail
+from helpers.cluster.reaper import kill, start_child, tail
 
 ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer, and each of its engines
 IMPORT_SECONDS = 120  # how long its engines may take to import TensorFlow and Horovod
-# engines are admitted at the second beat, by default after 3 to 6 s; given up after 30 s without, as by default
+# An engine is admitted at the second beat: by default after 3 to 6 s. It is given up when it has not answered for 30 s,
+# as by default, and ends itself when it has heard nothing for 35 s (175 by default).
 HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
 RANK_BYTES = 300e6  # what a rank holds when it has imported TensorFlow and done nothing
 MPI_ENV = {  # Open MPI 4 and 5: as root, more ranks than cores, and shared memory (its TCP listens on every interface)
@@ -166,7 +167,7 @@ def _cluster(n, controller):
 def _launch(cluster, env, timeout, undo):
     """Start its processes and wait for the engines; returns a client. undo: given what ends each thing started."""
     folder = tempfile.mkdtemp(prefix="ranks-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-    reaper = start_reaper(folder)
+    reaper = start_child("reaper", folder)
     undo.callback(reaper.communicate)
     undo.callback(_stop_cluster, cluster)
     cluster.start_controller_sync()

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psutil
 
-from helpers.cluster.reaper import kill, start_reaper
+from helpers.cluster.reaper import kill, start_child
 
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux", "taskset": "util-linux",
          "sshd": "openssh-server", "ssh-keygen": "openssh-client", "ssh": "openssh-client"}  # fmt: skip
@@ -67,7 +67,7 @@ class Hosts:
         self.names = [f"host{i}" for i in range(n)]
         self._inits, self._undo = [], contextlib.ExitStack()
         self.folder = Path(tempfile.mkdtemp(prefix="hosts-"))
-        reaper = start_reaper(str(self.folder))
+        reaper = start_child("reaper", self.folder)
         self._undo.callback(reaper.communicate)
         try:
             self._switch = self._namespace(reaper, self._cores(0), "switch")

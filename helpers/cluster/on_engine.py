@@ -13,9 +13,10 @@ def describe():
     """Who this engine is and what its Horovod can do."""
     _native_output_to_log()
     gc.disable()  # a quarter of the import would go to looking for garbage among new modules
-    import horovod.tensorflow as hvd
-
-    gc.enable()
+    try:
+        import horovod.tensorflow as hvd
+    finally:
+        gc.enable()
 
     rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK"))
     return {

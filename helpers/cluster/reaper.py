@@ -1,8 +1,8 @@
 """Child processes: started, killed with all that they have started, and cleaned up after, also when we are killed.
 
-As a program it is the reaper: reads process ids from its standard input, one a line, and when that closes kills what is
-left of them and removes their folder. It keeps psutil's Process objects, which refuse to kill a later process that was
-given the id of one of ours.
+As a program, `start_child("reaper", folder)`, it reads process ids from its standard input, one a line, and when that
+closes (`communicate()`) kills what is left of them and removes their folder. It keeps psutil's Process objects, which
+refuse to kill a later process that was given the id of one of ours.
 """
 
 import contextlib
@@ -22,15 +22,10 @@ def start_child(module, *arguments, **options):
     return subprocess.Popen(command, cwd=Path(__file__).parents[2], start_new_session=True, **pipes, **options)
 
 
-def start_reaper(folder):
-    """A Popen: write ids to its `stdin`; `communicate()` ends it, what is left of those processes, and the folder."""
-    return start_child("reaper", folder)
-
-
 def kill(processes, timeout=10):
     """Kill these psutil.Process objects and their children, and wait until they have ended. Some may be gone already.
 
-    Who lost its parent may stay a zombie for seconds, or for ever where a container's first process collects none.
+    A zombie has ended when it has no other thread: nobody may ever collect one that lost its parent in a container.
     """
     family = []
     for process in processes:
@@ -39,11 +34,12 @@ def kill(processes, timeout=10):
     for process in family:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    deadline = time.monotonic() + timeout
+    end = time.monotonic() + timeout
     for process in family:
-        with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
-            while process.status() != psutil.STATUS_ZOMBIE and process.is_running() and time.monotonic() < deadline:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            while (process.status(), process.num_threads()) != (psutil.STATUS_ZOMBIE, 1) and time.monotonic() < end:
                 time.sleep(0.01)
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
             process.wait(0)  # a child of ours is no zombie any more
 
 

@@ -1,0 +1,44 @@
+"""A real `ipcluster start`, for the tests of `connect` and of JupyterLab."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import ipyparallel as ipp
+
+from helpers.cluster.engines import MPI_ENV
+
+
+class Cluster:
+    """n engines under the profile of this test session. process: the `ipcluster`. pids: of the engines."""
+
+    file = property(lambda self: Path(os.environ["IPYTHONDIR"], "profile_default/security/ipcontroller-client.json"))
+
+    def __init__(self, n, *options):
+        self.n = n
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ipyparallel.cluster", "start", "-n", str(n), *options],
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **MPI_ENV},
+        )
+
+    def __enter__(self):
+        try:
+            deadline = time.monotonic() + 60
+            while not self.file.exists():
+                assert self.process.poll() is None and time.monotonic() < deadline, "ipcluster did not start"
+                time.sleep(0.05)
+            with ipp.Client(str(self.file), timeout=20) as client:
+                client.wait_for_engines(timeout=60, n=self.n, interactive=False)
+                self.pids = client[:].apply_sync(os.getpid)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
