@@ -144,12 +144,12 @@ def drive(folder):
         process = multiprocessing.Process(target=_work, args=(folder, env), daemon=True)
         process.start()
         said = {"host": slot.hostname, "pid": process.pid}
-        print(json.dumps({**said, "time": time.time()}), flush=True)
+        print(json.dumps({**said, "time": time.time()}) + "\n", end="", flush=True)  # whole lines, though threads print
         while process.exitcode is None and not any(event.is_set() for event in events):
             process.join(0.1)
         process.kill()
         process.join()
-        print(json.dumps({**said, "time": time.time(), "exit": process.exitcode}), flush=True)
+        print(json.dumps({**said, "time": time.time(), "exit": process.exitcode}) + "\n", end="", flush=True)
         return process.exitcode, time.time()
 
     driver.wait_for_available_slots(start)
