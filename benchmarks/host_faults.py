@@ -2,6 +2,7 @@
 
 Each system trains examples/train.py's model on two hosts. While it trains, the cable of host1 is pulled and put back;
 then host1 is switched off without a word. Measured: how long training stood still, and when and how the launcher ended.
+Hogwild's threads share one memory, so they all run on host1.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.on_hosts import ssh_engines, start_server
@@ -106,6 +108,32 @@ def advance(examples):
         descend(tables, batch, hvd.DistributedGradientTape)
 
 
+def hogwild(machines):
+    return [start(machines, 1, [sys.executable, "-m", "benchmarks.host_faults", "threads"])]
+
+
+def threads():
+    """Two threads change the same tables for ever, without a lock, and say when each twentieth step is done."""
+    sys.path.insert(0, str(EXAMPLES))
+    import tensorflow as tf
+    import train
+
+    tables = train.make_tables(0)
+
+    @tf.function
+    def step(*batch):
+        return descend(tables, batch)
+
+    def work(thread):
+        for number, batch in enumerate(train.batches(thread, 1_000_000)):
+            step(*map(tf.constant, batch))
+            if number % 20 == 0:
+                print(f"step {number} of thread {thread}", flush=True)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, range(2)))
+
+
 def descend(tables, batch, distribute=lambda tape: tape):
     """One step of examples/train.py's model; returns the loss. distribute: wraps the tape, as Horovod does."""
     import tensorflow as tf
@@ -124,6 +152,7 @@ SYSTEMS = {
     "MultiWorkerMirroredStrategy": mirrored,
     "ParameterServerStrategy": servers,
     "connect": connected,
+    "Hogwild": hogwild,
 }
 
 
@@ -137,7 +166,7 @@ class Progress:
     """Reads what a process says, in a thread: `marks` are the times at which a line with "step" came."""
 
     def __init__(self, process):
-        self.marks, self.lines = [], []
+        self.process, self.marks, self.lines = process, [], []
         threading.Thread(target=self._read, args=[process], daemon=True).start()
 
     def _read(self, process):
@@ -147,9 +176,9 @@ class Progress:
                 self.marks.append(time.monotonic())
 
     def wait(self, n, seconds):
-        """Whether n more marks come in time."""
+        """Whether n more marks come in time; no longer when the process has ended."""
         goal, deadline = len(self.marks) + n, time.monotonic() + seconds
-        while len(self.marks) < goal and time.monotonic() < deadline:
+        while len(self.marks) < goal and time.monotonic() < deadline and self.process.poll() is None:
             time.sleep(0.02)
         return len(self.marks) >= goal
 
@@ -171,9 +200,7 @@ def measure(name, cut, limit):
         machines.plug(1, up=False)
         machines.lose(1)
         lost = time.monotonic()
-        row["goes_on_after_loss"] = progress.wait(8, 20)
-        while processes[0].poll() is None and time.monotonic() < lost + limit and not row["goes_on_after_loss"]:
-            time.sleep(0.1)
+        row["goes_on_after_loss"] = progress.wait(8, limit)
         row["ended_after"] = time.monotonic() - lost if processes[0].poll() is not None else None
         row["exit_code"] = processes[0].poll()
         row["said"] = "".join(progress.lines[-6:])[-600:]
@@ -198,5 +225,5 @@ def main():
 
 
 if __name__ == "__main__":
-    inside = {"chief": chief, "caller": caller}.get(sys.argv[1] if len(sys.argv) > 1 else None)
+    inside = {"chief": chief, "caller": caller, "threads": threads}.get(sys.argv[1] if len(sys.argv) > 1 else None)
     inside(*sys.argv[2:]) if inside else main()

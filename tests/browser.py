@@ -5,13 +5,13 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 import pytest
+from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = shutil.which("chromium")
@@ -29,6 +29,8 @@ CELLS = """jupyterapp.shell.currentWidget.content.widgets.map(cell => ({
     count: cell.model.executionCount ?? null,
     outputs: cell.model.outputs ? cell.model.outputs.toJSON() : [],
 }))"""
+OUTPUTS = "jupyterapp.shell.currentWidget.content.widgets[{}].model.outputs.toJSON()"  # of one cell
+RUN_SECONDS = 600  # for a whole notebook, on a busy machine
 STATUS = "jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status"
 
 
@@ -86,15 +88,6 @@ def lab(parent):
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGKILL)
         server.wait()
-
-
-def wait_for(condition, seconds=60):
-    """What condition() gives as soon as it is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {condition}"
-        time.sleep(0.2)
-    return found
 
 
 def do(page, what):
@@ -178,5 +171,9 @@ def start_ranks(page):
     connect = index_of(page, "connect(2)")
     for index in sorted({index_of(page, "import connect"), connect}):
         run_cell(page, index)
-    wait_for(lambda: "2 ranks ready" in printed(page.evaluate(CELLS)[connect]) and is_idle(page))
-    return printed(page.evaluate(CELLS)[connect])
+
+    def said():
+        text = printed(page.evaluate(CELLS)[connect])
+        return text if "2 ranks ready" in text and is_idle(page) else None
+
+    return wait_for(said)

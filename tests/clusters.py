@@ -4,10 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import ipyparallel as ipp
+from waiting import wait_for
 
 from helpers.cluster.engines import MPI_ENV
 
@@ -27,10 +27,8 @@ class Cluster:
 
     def __enter__(self):
         try:
-            deadline = time.monotonic() + 60
-            while not self.file.exists():
-                assert self.process.poll() is None and time.monotonic() < deadline, "ipcluster did not start"
-                time.sleep(0.05)
+            wait_for(lambda: self.file.exists() or self.process.poll() is not None)
+            assert self.process.poll() is None, "ipcluster ended"
             with ipp.Client(str(self.file), timeout=20) as client:
                 client.wait_for_engines(timeout=60, n=self.n, interactive=False)
                 self.pids = client[:].apply_sync(os.getpid)

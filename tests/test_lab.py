@@ -9,6 +9,7 @@ import psutil
 import pytest
 from browser import (
     BROWSER,
+    RUN_SECONDS,
     code_cells,
     do,
     engines,
@@ -19,9 +20,9 @@ from browser import (
     printed,
     run_all,
     start_ranks,
-    wait_for,
 )  # fmt: skip
 from clusters import Cluster
+from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = BROWSER
@@ -53,15 +54,23 @@ def test_a_good_start(page):
     assert page.locator(".Toastify__toast").count() == 0
 
 
-def test_00_runs_with_its_outputs_in_the_order_of_the_ranks(page):
+@pytest.fixture
+def ipcluster():
+    with Cluster(4) as cluster:
+        yield cluster
+
+
+def test_00_attaches_to_a_running_ipcluster_and_runs_with_its_outputs_in_the_order_of_the_ranks(page, ipcluster):
     open_notebook(page, "00_start_here.ipynb")
     run_all(page)
-    wait_for(lambda: is_idle(page), 600)
+    wait_for(lambda: is_idle(page), RUN_SECONDS)
     cells = code_cells(page)
     assert errors(cells) == [] and len(cells) > 10
+    assert any("engines of the running ipcluster" in printed(cell) for cell in cells)
     labels = [re.findall(r"\[(?:stdout|output):(\d+)\]", printed(cell)) for cell in cells]
     assert ["0", "1"] in labels
     assert all(found == sorted(found) for found in labels)
+    do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
 
 
 def test_a_closed_tab_leaves_a_kernel_that_is_found_again_and_a_restart_leaves_no_engine(page):
@@ -76,15 +85,3 @@ def test_a_closed_tab_leaves_a_kernel_that_is_found_again_and_a_restart_leaves_n
     do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
     _, left = psutil.wait_procs(started, timeout=30)
     assert len(started) == 2 and left == []
-
-
-@pytest.fixture
-def ipcluster():
-    with Cluster(4) as cluster:
-        yield cluster
-
-
-def test_the_same_notebook_attaches_to_a_running_ipcluster(page, ipcluster):
-    open_notebook(page, "00_start_here.ipynb")
-    assert "engines of the running ipcluster" in start_ranks(page)
-    do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")

@@ -6,6 +6,8 @@ import psutil
 from browser import (
     BROWSER,
     CELLS,
+    OUTPUTS,
+    RUN_SECONDS,
     code_cells,
     command_of,
     engines,
@@ -19,12 +21,10 @@ from browser import (
     run_all,
     run_cell,
     start_ranks,
-    wait_for,
 )  # fmt: skip
+from waiting import wait_for
 
 pytestmark = BROWSER
-OUTPUTS = "jupyterapp.shell.currentWidget.content.widgets[{}].model.outputs.toJSON()"
-RUN_SECONDS = 600  # on a busy machine
 
 
 def test_05_runs_to_its_end_with_a_live_line(page):
@@ -45,9 +45,9 @@ def test_05_runs_to_its_end_with_a_live_line(page):
 
 def test_it_obeys_an_interrupt_while_it_trains_and_connects_again(page):
     open_notebook(page, "05_horovod_word2vec.ipynb")
-    training = index_of(page, "losses = train(")
+    training = index_of(page, "sweep = [loss")
     start_ranks(page)
-    needed = "%%px --local", "rank, size = hvd", "load_corpus(progress", "def train(", "sweep = [loss"
+    needed = "%%px --local", "rank, size = hvd", "load_corpus(progress", "def train("
     for index, cell in enumerate(page.evaluate(CELLS)[:training]):
         if any(text in cell["source"] for text in needed):
             run_cell(page, index)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,6 +24,7 @@ import pytest
 from clusters import Cluster
 from ipyparallel.serialize import use_cloudpickle
 from jupyter_client.manager import start_new_kernel
+from waiting import wait_for
 
 from helpers.cluster import RankFailure, connect, engines, on_engine, report
 from helpers.cluster.engines import MPI_ENV
@@ -35,6 +37,7 @@ MPI = pytest.mark.skipif(shutil.which("mpiexec") is None, reason="no mpiexec on 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for a certain process id")
 HVD = "import horovod.tensorflow as hvd, tensorflow as tf"
 # what `%%px` would run for: rank 0 waits in a collective for the other rank, which sleeps
+wait_until = partial(wait_for, seconds=20)
 STUCK = f"%%px\n{HVD}\nimport time\nprint('in')\n_ = time.sleep(600) if hvd.rank() else hvd.allreduce(tf.ones(1))"
 SOON = {"HOROVOD_GLOO_TIMEOUT_SECONDS": 5}
 
@@ -83,15 +86,12 @@ def held():
 
 def settled():
     """held(), when it has not changed for a second: ZeroMQ closes what earlier tests left in a thread of its own."""
-    wait_until(lambda: (before := held(), time.sleep(1)) and held() == before)
-    return held()
-
-
-def wait_until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
+    for _ in range(20):
+        before = held()
+        time.sleep(1)
+        if held() == before:
+            return before
+    raise AssertionError("sockets and children still come and go")
 
 
 @pytest.fixture(scope="module")

@@ -81,8 +81,7 @@ class Engines:
 def attach(n, controller):
     """The first n engines of the running `ipcluster start`, or None (printing why) if they will not do."""
     try:
-        connection_file = Path(locate_profile(), "security", "ipcontroller-client.json")
-        client = ipp.Client(str(connection_file), timeout=ANSWER_SECONDS)
+        client = ipp.Client(f"{locate_profile()}/security/ipcontroller-client.json", timeout=ANSWER_SECONDS)
     except (TimeoutError, OSError):
         return None  # there is no file, or it was left behind by a cluster that is gone
     with contextlib.ExitStack() as undo:

@@ -1,6 +1,7 @@
 """What a rank reports while it trains, and the line that shows it in the kernel."""
 
 import time
+import uuid
 
 from ipyparallel.datapub import publish_data
 from IPython import get_ipython
@@ -17,21 +18,21 @@ class LiveLine:
     """One line with what rank 0 last reported, in a notebook or a terminal; nothing before its first report."""
 
     def __init__(self, wanted):
-        self._wanted, self._shown, self._display, self._started = wanted, None, None, time.monotonic()
+        self._wanted, self._shown, self._id = wanted, None, uuid.uuid4().hex
 
     def show(self, report):
         if not self._wanted or not report or report == self._shown:
             return
-        self._shown = dict(report)
+        before, self._shown = self._shown, dict(report)
+        if not before or report["step"] < before["step"]:  # the first training of a cell, and each after it
+            self._first, self._since = report["step"], time.monotonic()
         said = report.get("said") or f"rank 0: loss {report['loss']:.3f}, {report['pairs_per_s']:,.0f} pairs/s"
-        elapsed = time.monotonic() - self._started
-        line = tqdm.format_meter(report["step"], report["steps"], elapsed, ncols=80, unit="step", postfix=said)
+        what = {"initial": self._first, "ncols": 80, "unit": "step", "postfix": said}
+        line = tqdm.format_meter(report["step"], report["steps"], time.monotonic() - self._since, **what)
         if get_ipython() is None:
             print(f"\r{line}", end="", flush=True)
-        elif self._display is None:
-            self._display = display({"text/plain": line}, raw=True, display_id=True)
         else:
-            self._display.update({"text/plain": line}, raw=True)
+            display({"text/plain": line}, raw=True, display_id=self._id, update=before is not None)
 
     def close(self):
         if self._shown and get_ipython() is None:
