@@ -2,28 +2,34 @@
 
 Trains the same text (words that come at least 5 times, 128 dimensions, window 5, 5 negatives, subsampling 1e-4) with
 - blocks: `helpers.word2vec.shared_negatives` on 1 rank and on --ranks ranks, one thread each;
-- gensim: its Word2Vec with --ranks worker threads;
+- gensim: its Word2Vec with --ranks worker threads, from a list of sentences and from a file (its corpus_file); the
+  faster one counts;
+- with --against COMMAND: any program that takes word2vec.c's options, with --ranks threads (see other_programs.py);
 - canonical: the loop of the articles on Horovod: `generate_batch` draws 64 to 128 pairs, NCE with 64 samples, sparse
   gradients. It is far too slow for whole epochs: --steps steps are timed, its seconds are extrapolated, and it
   has no scores.
 
 words_per_s are words of the text, also those that subsampling drops. Only training is timed, not the vocabulary, the
-tables (of rows and of random words), the start of the ranks or the compilation. gensim does not count its pairs: it is
-given those of blocks on 1 rank, which subsamples in the same way and counts as many pairs as random windows have in
-the mean. Speeds are medians and scores means over --repeats seeds.
+tables (of rows and of random words), the start of the ranks or the compilation. gensim and COMMAND do not count their
+pairs: they are given those of blocks on 1 rank, which subsamples in the same way and counts as many pairs as random
+windows have in the mean. All get the text in lines of 1,000 words. Speeds are medians and scores means over --repeats
+seeds; the systems take turns. word2vec.c has no option for a seed: there, the seeds only repeat it.
 """
 
 import argparse
 import statistics
 import sys
+import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 from benchmarks.options import check_writable, positive, write_json
+from benchmarks.other_programs import SENTENCE, Program, ProgramFailure, Text, how_timed, median_times, times_of
 from helpers.cluster import RankFailure, connect, report
 from helpers.cluster.on_engine import limit_threads
 from helpers.text.corpus import load_corpus
@@ -38,7 +44,6 @@ RANK_ENV = {
     "HOROVOD_CYCLE_TIME": "20",  # ms; blocks train on while they communicate, so to look every ms is a waste
     "TF_USE_LEGACY_KERAS": "1",  # TensorFlow imports Keras at once: this one is 80 MB smaller than Keras 3
 }
-SENTENCE = 1_000  # words at a time that gensim is given
 SCORES = ("wordsim353", "simlex999", "analogy")
 
 
@@ -95,45 +100,68 @@ def canonical_on_rank(shards, vocab, steps, seed):
     return (time.perf_counter() - begin) / pairs
 
 
-def run_blocks(n, ids, vocab, options, seed):
+def run_blocks(n, text, options, seed):
     from helpers.word2vec.blocks import interleave
 
     with connect(n, attach=False, env=RANK_ENV) as ranks:
         ranks.run(limit_threads, 1)
-        results = ranks.run(train_on_rank, interleave(ids, n), vocab, options.epochs, seed, progress=True)
+        shards = interleave(text.ids, n)
+        results = ranks.run(train_on_rank, shards, text.vocab, options.epochs, seed, progress=True)
     vectors, seconds, pairs, megabytes = zip(*results, strict=True)
-    memory = {"mb_per_rank": max(megabytes), "mb_of_tables": 2 * len(vocab) * DIM * 4 / 1e6}
-    return {"seconds": max(seconds), "pairs": sum(pairs), **memory, **quality(vectors[0], vocab)}
+    memory = {"mb_per_rank": max(megabytes), "mb_of_tables": 2 * len(text.vocab) * DIM * 4 / 1e6}
+    found = quality(vectors[0][1:], text.vocab.words[1:])
+    return {"seconds": max(seconds), "pairs": sum(pairs), **memory, **found}
 
 
-def run_canonical(n, ids, vocab, options, pairs, seed):
+def run_canonical(n, text, options, seed):
     with connect(n, attach=False) as ranks:
         ranks.run(limit_threads, 1)
-        pair = max(ranks.run(canonical_on_rank, [shard(ids, rank, n) for rank in range(n)], vocab, options.steps, seed))
-    return {"seconds": pairs / n * pair, "pairs": pairs, **dict.fromkeys(SCORES)}
+        shards = [shard(text.ids, rank, n) for rank in range(n)]
+        pair = max(ranks.run(canonical_on_rank, shards, text.vocab, options.steps, seed))
+    return {"seconds_of_a_pair": pair / n, **dict.fromkeys(SCORES)}
 
 
-def run_gensim(n, words, vocab, options, pairs, seed):
-    model, seconds = train_gensim(words, n, options.epochs, seed, MIN_COUNT)
-    vectors = np.stack([np.ones(DIM, np.float32), *(model[word] for word in vocab.words[1:])])
-    return {"seconds": seconds, "pairs": pairs, **quality(vectors, vocab)}
+def run_gensim(reads, n, text, options, seed):
+    """reads: "list" of sentences or "file"."""
+    source = text.file if reads == "file" else text.words
+    model, seconds = train_gensim(source, n, options.epochs, seed, MIN_COUNT)
+    found = quality(model[text.vocab.words[1:]], text.vocab.words[1:])
+    return {"system": "gensim", "reads": reads, "seconds": seconds, **found}
 
 
-def train_gensim(words, workers, epochs, seed, min_count):
-    """gensim's Word2Vec with the settings of this benchmark: (its KeyedVectors, seconds of training)."""
+def train_gensim(text, workers, epochs, seed, min_count):
+    """gensim's Word2Vec with the settings of this benchmark: (its KeyedVectors, seconds of training).
+
+    text: a list of words, or the Path of a file with a sentence in each line.
+    """
     from gensim.models import Word2Vec
 
     settings = {"sg": 1, "negative": NEGATIVES, "sample": THRESHOLD, "min_count": min_count, "workers": workers}
     model = Word2Vec(vector_size=DIM, window=WINDOW, seed=seed, **settings)
-    sentences = [words[i : i + SENTENCE] for i in range(0, len(words), SENTENCE)]
-    model.build_vocab(sentences)
+    if isinstance(text, Path):
+        source = {"corpus_file": str(text)}
+    else:
+        source = {"corpus_iterable": [text[i : i + SENTENCE] for i in range(0, len(text), SENTENCE)]}
+    model.build_vocab(**source)
+    size = {"total_examples": model.corpus_count, "total_words": model.corpus_total_words}
     begin = time.perf_counter()
-    model.train(sentences, total_examples=len(sentences), epochs=epochs)
+    model.train(**source, **size, epochs=epochs)
     return model.wv, time.perf_counter() - begin
 
 
-def quality(vectors, vocab):
-    found = scores(to_keyed_vectors(vectors[1:], vocab.words[1:]))
+def run_program(n, text, options, seed):
+    """The program of --against. The words that it and we know are scored, the most frequent first."""
+    settings = {"size": DIM, "window": WINDOW, "negative": NEGATIVES, "sample": THRESHOLD, "min-count": MIN_COUNT}
+    keyed, speed, wall = options.against.train(text.file, {**settings, "threads": n, "iter": options.epochs})
+    words = [word for word in text.vocab.words[1:] if word in keyed]
+    if not words:
+        raise ProgramFailure(f"{options.against.name} wrote vectors, but of no word of the text")
+    times = times_of(speed, wall, options.epochs * text.counted())
+    return {"system": options.against.name, **times, **quality(keyed[words], words)}
+
+
+def quality(vectors, words):
+    found = scores(to_keyed_vectors(vectors, words))
     return {name: found[name] for name in SCORES}
 
 
@@ -146,23 +174,36 @@ def frequent(words):
     return Vocab.from_counts(counts, size + 1)
 
 
+def turns(options):
+    """{(system, ranks or threads): its function}, in the order of the table; where ranks are 1, blocks come once."""
+    n = options.ranks
+    found = {("blocks", 1): run_blocks, ("blocks", n): run_blocks}
+    found |= {(f"gensim, {reads}", n): partial(run_gensim, reads) for reads in ("list", "file")}
+    if options.against:
+        found["against", n] = run_program
+    return {**found, ("canonical", n): run_canonical}
+
+
 def measure(words, vocab, options):
     """All rows of the table: list of dict; the systems take turns, so that a busy minute hits all of them."""
-    ids, runs = vocab.encode(words), {}
-    systems = [("blocks", 1), ("blocks", options.ranks), ("gensim", options.ranks), ("canonical", options.ranks)]
-    for seed in range(options.seed, options.seed + options.repeats):
-        for system, n in tqdm(dict.fromkeys(systems), f"seed {seed}", file=sys.stdout, leave=False):
-            if system == "blocks":
-                run = run_blocks(n, ids, vocab, options, seed)
-            else:
-                pairs = runs["blocks", 1][-1]["pairs"]
-                run = (
-                    run_gensim(n, words, vocab, options, pairs, seed)
-                    if system == "gensim"
-                    else run_canonical(n, ids, vocab, options, pairs, seed)
-                )
-            runs.setdefault((system, n), []).append(run)
-    return [row(system, n, found, len(words), options) for (system, n), found in runs.items()]
+    runs = {}
+    with tempfile.TemporaryDirectory(prefix="w2v-") as folder:
+        text = Text.write(words, vocab, Path(folder, "text.txt"))
+        for seed in range(options.seed, options.seed + options.repeats):
+            for (system, n), run in tqdm(turns(options).items(), f"seed {seed}", file=sys.stdout, leave=False):
+                found = run(n, text, options, seed)
+                pairs = found.get("pairs") or runs["blocks", 1][-1]["pairs"]
+                if system == "canonical":
+                    found["seconds"] = pairs * found.pop("seconds_of_a_pair")
+                runs.setdefault((system, n), []).append({**found, "pairs": pairs})
+    return with_faster_gensim([row(system, n, found, len(words), options) for (system, n), found in runs.items()])
+
+
+def with_faster_gensim(rows):
+    """The rows with one of gensim, the faster one, that says how many words/s the other way has."""
+    slow, fast = sorted((row for row in rows if "reads" in row), key=lambda row: row["words_per_s"])
+    best = {**fast, "other_words_per_s": slow["words_per_s"]}
+    return [best if row is fast else row for row in rows if row is not slow]
 
 
 def row(system, n, runs, n_words, options):
@@ -174,13 +215,15 @@ def row(system, n, runs, n_words, options):
     }
     known = {name: [run[name] for run in runs if run[name] is not None] for name in SCORES}
     means = {name: statistics.mean(values) if values else None for name, values in known.items()}
-    memory = {name: max(run[name] for run in runs) for name in ("mb_per_rank", "mb_of_tables") if name in runs[0]}
+    special = {name: max(run[name] for run in runs) for name in ("mb_per_rank", "mb_of_tables") if name in runs[0]}
+    special |= {"reads": runs[0]["reads"]} if "reads" in runs[0] else {}
+    special |= median_times(runs) if "wall_seconds" in runs[0] else {}
     return {
-        "system": system,
+        "system": runs[0].get("system", system),
         "ranks": n,
         **speeds,
         **means,
-        **memory,
+        **special,
         "epochs": options.epochs,
         "seed": options.seed,
         "repeats": len(runs),
@@ -189,19 +232,30 @@ def row(system, n, runs, n_words, options):
 
 
 def print_table(rows, steps):
-    gensim = next(row["words_per_s"] for row in rows if row["system"] == "gensim")
+    gensim = next(row for row in rows if row["system"] == "gensim")
     print(f"{'system':<11}{'ranks':>6}{'words/s':>12}{'x gensim':>10}{'pairs/s':>13}{'seconds':>10}", end="")
     print(f"{'WordSim':>9}{'SimLex':>8}{'analogy':>9}")
     for row in rows:
-        ratio = row["words_per_s"] / gensim
-        print(f"{row['system']:<11}{row['ranks']:>6}{row['words_per_s']:>12,.0f}{ratio:>10.2f}", end="")
-        print(f"{row['pairs_per_s']:>13,.0f}{row['seconds']:>10,.1f}{'*' if row['extrapolated'] else ' '}", end="")
+        ratio = row["words_per_s"] / gensim["words_per_s"]
+        mark = "*" if row["extrapolated"] else " " if row.get("reports_speed", True) else "+"
+        print(f"{short(row):<11}{row['ranks']:>6}{row['words_per_s']:>12,.0f}{ratio:>10.2f}", end="")
+        print(f"{row['pairs_per_s']:>13,.0f}{row['seconds']:>10,.1f}{mark}", end="")
         print("".join(f"{'-' if row[name] is None else format(row[name], '.3f'):>8}" for name in SCORES))
-    print(f"* extrapolated from {steps} steps. gensim: threads for ranks, pairs as blocks on 1 rank.")
+    print(f"* extrapolated from {steps} steps. blocks, canonical: ranks. Others: threads; pairs as blocks on 1 rank.")
+    other = {"file": "list", "list": "file"}[gensim["reads"]]
+    ratio = gensim["other_words_per_s"] / gensim["words_per_s"]
+    print(f"gensim reads its sentences from a {gensim['reads']}; from a {other} it does {ratio:.2f} x as many words/s.")
     for row in rows:
         if "mb_per_rank" in row:
             print(f"blocks, {row['ranks']} rank(s): {row['mb_per_rank']:,.0f} MB each at the end, ", end="")
             print(f"of which its two tables are {row['mb_of_tables']:,.0f} MB")
+        if "wall_seconds" in row:
+            print(how_timed(row))
+
+
+def short(row):
+    """The name of a row's system where there is room for 11 characters."""
+    return row["system"][:11]
 
 
 def draw(rows, corpus, path):
@@ -214,19 +268,22 @@ def draw(rows, corpus, path):
     from helpers.plots import COLORS, SERIAL, use_style
 
     use_style()
-    names = [f"{row['system']}, {row['ranks']}" for row in rows]
+    names = [f"{short(row)}, {row['ranks']}" for row in rows]
     gensim = next(row for row in rows if row["system"] == "gensim")
     colors = {"blocks": COLORS[0], "gensim": COLORS[2], "canonical": SERIAL}
     fig, (speed, scored) = plt.subplots(1, 2, figsize=(10, 3))
-    bars = speed.barh(names, [row["words_per_s"] / 1e6 for row in rows], color=[colors[row["system"]] for row in rows])
+    color = [colors.get(row["system"], COLORS[3]) for row in rows]
+    bars = speed.barh(names, [row["words_per_s"] / 1e6 for row in rows], color=color)
     speed.bar_label(bars, [f"{row['words_per_s'] / gensim['words_per_s']:.2g} x" for row in rows], padding=3)
-    speed.set(xlabel="million words/s", title=f"Speed on {corpus}, ranks or gensim's threads")
+    speed.set(xlabel="million words/s", title=f"Speed on {corpus}, ranks or threads")
     speed.invert_yaxis()
     speed.margins(x=0.12)
-    for i, row in enumerate(row for row in rows if row["wordsim353"] is not None):
-        place = [j + 0.25 * (i - 1) for j in range(len(SCORES))]
-        color, label = colors[row["system"]], f"{row['system']}, {row['ranks']}"
-        scored.bar(place, [row[name] for name in SCORES], 0.23, color=color, alpha=0.6 if i == 0 else 1, label=label)
+    known = [i for i, row in enumerate(rows) if row["wordsim353"] is not None]
+    for i, which in enumerate(known):
+        wide = 0.75 / len(known)
+        place = [j + wide * (i - (len(known) - 1) / 2) for j in range(len(SCORES))]
+        heights = [rows[which][name] for name in SCORES]
+        scored.bar(place, heights, 0.92 * wide, color=color[which], alpha=0.6 if i == 0 else 1, label=names[which])
     scored.set(xticks=range(len(SCORES)), xticklabels=("WordSim-353", "SimLex-999", "analogies"), ylabel="score")
     scored.set_title(f"Quality, mean of {rows[0]['repeats']} seeds")
     scored.legend()
@@ -239,7 +296,8 @@ def main():
     )
     parser.add_argument("--corpus", default="docs", help="docs, text8, planted or a path (default: docs)")
     parser.add_argument("--epochs", type=positive, default=5)
-    parser.add_argument("--ranks", type=positive, default=2, help="ranks, and gensim's threads (default: 2)")
+    parser.add_argument("--ranks", type=positive, default=2, help="ranks, and threads of the others (default: 2)")
+    parser.add_argument("--against", metavar="COMMAND", help="also run a program with word2vec.c's options")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=positive, default=3, help="so many seeds from --seed on (default: 3)")
     parser.add_argument("--steps", type=positive, default=300, help="of the canonical loop (default: 300)")
@@ -247,12 +305,13 @@ def main():
     parser.add_argument("--figure", metavar="OUT", help="draw them into this PNG")
     options = parser.parse_args()
     try:
+        options.against = Program.find(options.against) if options.against is not None else None
         corpus = load_corpus(options.corpus)
         vocab = frequent(corpus.words)
         check_writable(options.json, options.figure)
         print(f"Corpus {corpus.name}: {len(corpus.words):,} words, {len(vocab) - 1:,} of them different and frequent.")
         rows = measure(corpus.words, vocab, options)
-    except (OSError, ValueError, RankFailure) as error:
+    except (OSError, ValueError, RankFailure, ProgramFailure) as error:
         sys.exit(str(error))
     print_table(rows, options.steps)
     if options.json:

@@ -6,6 +6,7 @@ import sys
 from contextlib import nullcontext
 
 import pytest
+from trainers import write_trainer
 
 from benchmarks import allreduce, options, strategies, words_per_second
 from benchmarks.more_strategies import ALL
@@ -16,6 +17,11 @@ from helpers.cluster import connect
 def ranks():
     with connect(2) as ranks:
         yield ranks
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    return write_trainer(tmp_path / "a_trainer_like_word2vec")
 
 
 def run(module, arguments, monkeypatch, ranks=None):
@@ -57,18 +63,29 @@ def test_the_saved_results_have_all_strategies():
     assert {row["strategy"] for row in saved["rows"]} == {*ALL, "gensim, 2 workers"}
 
 
-def test_words_per_second(tmp_path):
-    """In a process of its own, as a reader runs it, but with one rank."""
+def test_words_per_second(trainer, tmp_path):
+    """In a process of its own, as a reader runs it, but with one rank; another program beside it."""
     out, figure = tmp_path / "out.json", tmp_path / "out.png"
     small = ["--corpus", "planted", "--epochs", "1", "--ranks", "1", "--repeats", "1", "--steps", "5"]
-    command = [sys.executable, "-m", "benchmarks.words_per_second", *small, "--json", out, "--figure", figure]
+    outputs = ["--json", out, "--figure", figure, "--against", f"env SPEED=thread/ {trainer}"]
+    command = [sys.executable, "-m", "benchmarks.words_per_second", *small, *outputs]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     rows = json.loads(out.read_text())
-    assert [(row["system"], row["ranks"]) for row in rows] == [("blocks", 1), ("gensim", 1), ("canonical", 1)]
-    assert all(row["words_per_s"] > 0 and row["corpus"] == "planted" for row in rows)
-    assert [row["extrapolated"] for row in rows] == [False, False, True]
+    assert [row["system"] for row in rows] == ["blocks", "gensim", "a_trainer_like_word2vec", "canonical"]
+    assert all(row["words_per_s"] > 0 and row["ranks"] == 1 and row["corpus"] == "planted" for row in rows)
+    assert [row["extrapolated"] for row in rows] == [False, False, False, True]
+    gensim, other = rows[1], rows[2]
+    assert gensim["reads"] in ("list", "file") and 0 < gensim["other_words_per_s"] <= gensim["words_per_s"]
+    assert other["reports_speed"] and other["pairs_per_s"] * other["seconds"] == pytest.approx(
+        gensim["pairs_per_s"] * gensim["seconds"]
+    )
+    assert other["seconds"] == pytest.approx(200_200 / 2_000_000)  # all words are frequent, and 200 lines end
     assert figure.stat().st_size > 1_000 and "extrapolated from 5 steps" in done.stdout
+    assert f"gensim reads its sentences from a {gensim['reads']}; from a " in done.stdout
+    assert "a_trainer_like_word2vec: the whole program takes" in done.stdout
+    table = [line for line in done.stdout.splitlines() if line.startswith(("blocks  ", "gensim  ", "a_trainer_l "))]
+    assert len(table) == 3 and len({len(line) for line in table}) == 1  # the columns stay aligned
 
 
 @pytest.mark.parametrize("module", [allreduce, strategies, words_per_second])
