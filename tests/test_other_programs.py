@@ -120,6 +120,14 @@ def test_a_program_gets_the_options_of_word2vec_and_is_timed_as_a_whole_where_it
     assert not list(temporary.iterdir())
 
 
+def test_the_words_that_both_know_are_scored_with_their_vectors_the_most_frequent_first(against, monkeypatch):
+    scored = []
+    monkeypatch.setattr(words_per_second, "quality", lambda *given: scored.append(given) or NO_SCORES)
+    against("#!/bin/sh\nprintf '3 2\\n</s> 1 0 \\nt00c00a 2 1 \\nf01 1 2 \\n' > $4")
+    [(vectors, words)] = scored
+    assert words == ["f01", "t00c00a"] and vectors.tolist() == [[1, 2], [2, 1]]
+
+
 def test_a_text_is_written_in_lines_and_counted_as_word2vec_counts(tmp_path):
     words = ["a"] * 1_500 + ["rare"] + ["b"] * 600
     text = Text.write(words, Vocab(["UNK", "a", "b"], [1, 1_500, 600]), tmp_path / "text.txt")
