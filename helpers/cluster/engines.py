@@ -90,8 +90,7 @@ def attach(n, controller):
             if len(client.ids) < n:
                 raise ValueError(f"it has {len(client.ids)} engine(s), {n} are needed")
             client[:].apply_async(os.getpid).get(ANSWER_SECONDS * (1 + len(client.ids)))
-            found = probe(client, IMPORT_SECONDS)
-            return Engines(client, found, n, controller, undo)
+            return Engines(client, probe(client, IMPORT_SECONDS), n, controller, undo)
         except TimeoutError:
             why = "it does not answer (busy, or stuck in a collective)"
         except (RemoteError, ValueError) as error:
@@ -148,8 +147,8 @@ def choose_controller(wanted, found):
 
 def _cluster(n, controller):
     """An ipyparallel Cluster that is not started yet. Raises ValueError if it wants an mpiexec and there is none."""
-    ours = os.path.dirname(sys.executable)  # the mpiexec of the wheel, also where .venv/bin is not on the PATH
-    mpiexec = shutil.which("mpiexec", path=ours) or shutil.which("mpiexec")
+    # the mpiexec of the wheel, also where .venv/bin is not on the PATH
+    mpiexec = shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which("mpiexec")
     if controller == "mpi" and not mpiexec:
         raise ValueError('controller="mpi": there is no mpiexec on the PATH')
     return ipp.Cluster(

@@ -25,10 +25,9 @@ os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # before TensorFlow: a ca
 import tensorflow as tf
 
 ROLES = ("worker", "ps")
-PROBE = [  # of grpc: look every tenth of a second, and not through a proxy
-    *((f"grpc.{when}_reconnect_backoff_ms", 100) for when in ("initial", "min", "max")),
-    ("grpc.enable_http_proxy", 0),
-]
+# of grpc: look every tenth of a second, and not through a proxy
+PROBE = [(f"grpc.{when}_reconnect_backoff_ms", 100) for when in ("initial", "min", "max")]
+PROBE += [("grpc.enable_http_proxy", 0)]
 
 
 class ServerFailure(RuntimeError):

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 from tqdm import tqdm
 
-from helpers.text.files import only_process, written_whole
+from helpers.text.files import LETTERS, cache_folder, only_process, written_whole
 from helpers.text.text8 import TEXT8, fetch
 
 PACKAGES = [
@@ -35,7 +34,6 @@ DOCTEST = re.compile(r"^[ \t]*(>>>|\.\.\.).*$", re.MULTILINE)
 LAYOUT = 1  # of the cached file; a new number makes everybody rebuild
 WIKIPEDIA = "text8: the first 100,000,000 characters of a cleaned English Wikipedia of 2006, by Matt Mahoney"
 CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # bytes that no text has
-LETTERS = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalpha() else 32 for code in range(256))
 PIECE = 1 << 20  # bytes read at a time
 TOPICS, CONCEPTS, FUNCTION_WORDS = 20, 15, 50  # of "planted"
 COMPANIONS = np.array([0, 1, 3, 7])  # a sentence about concept c also uses c + 1, c + 3 and c + 7, modulo 15
@@ -69,17 +67,16 @@ def load_corpus(name="docs", *, seed=0, n_words=200_000, mirror=None, cache_dir=
     Raises ValueError for an unknown name, n_words below 1 and a file that is damaged, no text or without words,
     FileNotFoundError for a missing file, ConnectionError when text8 cannot be downloaded.
     """
-    cache = Path(cache_dir or os.environ.get("W2V_CACHE") or platformdirs.user_cache_dir("distributed-word2vec", False))
+    cache = cache_folder(cache_dir)
     if name == "docs":
         return _docs(_installed(), cache, progress)
     if name == "text8":
-        local = os.environ.get("W2V_TEXT8")
         download = replace(TEXT8, url=mirror or TEXT8.url)
-        return _from_file(Path(local or fetch(download, cache / "text8.zip", progress)), name, WIKIPEDIA)
+        local = os.environ.get("W2V_TEXT8") or fetch(download, cache / "text8.zip", progress)
+        return _from_file(Path(local), name, WIKIPEDIA)
     if name == "planted":
         return _planted(seed, n_words)
-    path = Path(str(name))
-    if len(path.parts) == 1 and not path.suffix and not path.exists():
+    if len((path := Path(str(name))).parts) == 1 and not path.suffix and not path.exists():
         raise ValueError(f"There is no corpus {name!r}: give 'docs', 'text8', 'planted' or the path of a file.")
     return _from_file(path, str(name), str(name))
 

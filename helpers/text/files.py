@@ -1,25 +1,33 @@
-"""Files that are whole or not there, and that one process at a time makes."""
+"""Files that are whole or not there, and that one process at a time makes; and which bytes of a text are letters."""
 
 import os
 from contextlib import contextmanager
 from pathlib import Path
 
+import platformdirs
 from filelock import FileLock, Timeout
 
+LETTERS = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalpha() else 32 for code in range(256))
 PATIENCE = 1.0  # seconds of waiting for another process before a line says so
 
 
-@contextmanager
-def written_whole(path):
-    """An open text file (UTF-8, "\\n" ends a line) that takes its place at `path` only when the block ends well.
+def cache_folder(wanted=None):
+    """Where what is built once is kept: the wanted folder, else $W2V_CACHE, else the user's cache directory."""
+    return Path(wanted or os.environ.get("W2V_CACHE") or platformdirs.user_cache_dir("distributed-word2vec", False))
 
-    Until then, and when the block raises, whoever reads `path` finds what was there before. Two processes that write
-    the same path do not mix: the last to finish wins.
+
+@contextmanager
+def written_whole(path, mode="w"):
+    """An open file that takes its place at `path` only when the block ends well.
+
+    mode: "w", text in UTF-8 with "\\n" at the end of a line, or "wb". Until then, and when the block raises, whoever
+    reads `path` finds what was there before. Two processes that write the same path do not mix: the last to finish
+    wins.
     """
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with open(part, "w", encoding="utf-8", newline="\n") as file:
+        with open(part, mode, **{} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}) as file:
             yield file
         part.replace(path)
     finally:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from helpers.text.long_text import known_parts
 from helpers.text.skipgram import subsample
 
 
@@ -17,6 +18,7 @@ class Blocks:
     random: int = 22  # random words of a block
     interval: int = 200_000  # words that a rank trains between two exchanges, at most
     intervals: int = 10
+    at_once: int = 50  # intervals of a text that are in memory
     hot: int = 250  # see `due_rows`
     half: bool = False  # send changes as float16, for slow links
     noise: int = 50_000  # the random words of so many blocks are drawn beforehand
@@ -39,12 +41,16 @@ def interleave(ids, size, piece=1_000):
 
 
 def next_blocks(text, keep, intervals, noise, rng, blocks):
-    """For ever: (blocks of the next interval, see `cut_blocks`, its pairs). Each epoch subsamples the text anew."""
+    """For ever: (blocks of the next interval, see `cut_blocks`, its pairs). Each epoch subsamples the text anew.
+
+    text: int [n], or a LongText; `at_once` intervals of it are in memory.
+    """
     while True:
-        kept = np.concatenate([subsample(part, keep, rng) for part in np.array_split(text, intervals)])
-        padded, pairs = pad_text(kept, blocks), (blocks.window + 1) * len(kept) / intervals
-        for part in range(intervals):
-            yield cut_blocks(padded, part, intervals, noise, rng, blocks), pairs
+        for known, count in known_parts(text, intervals, blocks.at_once):
+            kept = np.concatenate([subsample(part, keep, rng) for part in np.array_split(known, count)])
+            padded, pairs = pad_text(kept, blocks), (blocks.window + 1) * len(kept) / count
+            for part in range(count):
+                yield cut_blocks(padded, part, count, noise, rng, blocks), pairs
 
 
 def pad_text(text, blocks):

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import tensorflow as tf
 
+from helpers.text.long_text import LongText
 from helpers.text.skipgram import check_positive
 from helpers.word2vec.blocks import BLOCKS, cut_blocks, next_blocks, noise_table, pad_text
 from helpers.word2vec.replicas import due_rows, make_replicas
@@ -24,9 +25,10 @@ def train_blocks(
 ):  # fmt: skip
     """Skip-gram with negative sampling: trains on a text and returns the vectors of its words, np.float32 [V, dim].
 
-    ids: the text, int [n], as `vocab.encode` gives it. UNK (id 0) is left out, as word2vec leaves out rare words; its
-    row is random. Pairs count by their distance, see `pair_weights`. negatives: weight of the random words. lr: falls
-    linearly to 0, from interval to interval. threshold: see `Vocab.keep_probability`.
+    ids: the text, int [n], as `vocab.encode` gives it, or a LongText of `encode_file`. UNK (id 0) is left out, as
+    word2vec leaves out rare words; its row is random. Pairs count by their distance, see `pair_weights`. negatives:
+    weight of the random words. lr: falls linearly to 0, from interval to interval. threshold: see
+    `Vocab.keep_probability`.
     report(step, steps, loss, pairs_per_s): called at the start and after each interval, with the mean loss of a pair
     and its negatives, in nats, and the pairs of this rank, as many as word2vec would be expected to draw.
     hvd: on ranks, the module horovod.tensorflow; then `ids` is the shard of this rank, of any length, also 0. All
@@ -35,7 +37,8 @@ def train_blocks(
     """
     check_positive(dim=dim, window=window, negatives=negatives, epochs=epochs, lr=lr)
     blocks, report = replace(blocks, window=window, negatives=negatives), report or (lambda *values: None)
-    text, keep = known_words(ids, vocab), vocab.keep_probability(threshold).astype(np.float32)
+    text = ids if isinstance(ids, LongText) else known_words(ids, vocab)
+    keep = vocab.keep_probability(threshold).astype(np.float32)
     intervals = count_intervals(len(text), hvd, blocks)
     rng = np.random.default_rng([seed, hvd.rank() if hvd else 0])
     tables, noise = block_tables(len(vocab), dim, np.random.default_rng(seed)), noise_table(vocab, rng, blocks)
@@ -124,10 +127,7 @@ def block_changes(centers, contexts, labels, weights, center_lr, context_lr, lar
     error = tf.where(abs(logits) < largest_logit, error, 0.0)
     of_centers = center_lr[:, :, tf.newaxis] * error
     of_contexts = context_lr[:, tf.newaxis, :] * error
-    return (
-        tf.matmul(of_centers, contexts),
-        tf.matmul(of_contexts, centers, transpose_a=True),
-    )
+    return tf.matmul(of_centers, contexts), tf.matmul(of_contexts, centers, transpose_a=True)
 
 
 def block_loss(centers, contexts, labels, weights):
