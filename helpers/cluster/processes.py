@@ -15,12 +15,11 @@ import psutil
 
 from helpers.cluster.reaper import start_child
 
-RUN_SECONDS = 0.001  # between two stops: well below a batch, so that each batch takes longer, not every tenth
 CGROUP = Path("/sys/fs/cgroup")  # of a container, with its limit
 
 
 @contextmanager
-def slowed(pid, times, run=RUN_SECONDS):
+def slowed(pid, times, run=0.001):
     """Inside the `with` block process `pid` runs for a moment, stands still `times` - 1 times as long, and so on.
 
     times: a number above 1. run: seconds of a moment. A short one makes an evenly slow process (whatever it does takes

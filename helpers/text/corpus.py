@@ -71,9 +71,8 @@ def load_corpus(name="docs", *, seed=0, n_words=200_000, mirror=None, cache_dir=
     if name == "docs":
         return _docs(_installed(), cache, progress)
     if name == "text8":
-        download = replace(TEXT8, url=mirror or TEXT8.url)
-        local = os.environ.get("W2V_TEXT8") or fetch(download, cache / "text8.zip", progress)
-        return _from_file(Path(local), name, WIKIPEDIA)
+        download = replace(TEXT8, url=mirror or TEXT8.url), cache / "text8.zip", progress
+        return _from_file(Path(os.environ.get("W2V_TEXT8") or fetch(*download)), name, WIKIPEDIA)
     if name == "planted":
         return _planted(seed, n_words)
     if len((path := Path(str(name))).parts) == 1 and not path.suffix and not path.exists():

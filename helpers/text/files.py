@@ -8,7 +8,6 @@ import platformdirs
 from filelock import FileLock, Timeout
 
 LETTERS = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalpha() else 32 for code in range(256))
-PATIENCE = 1.0  # seconds of waiting for another process before a line says so
 
 
 def cache_folder(wanted=None):
@@ -43,7 +42,7 @@ def only_process(path, task):
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(f"{path}.lock")
     try:
-        return lock.acquire(timeout=PATIENCE)
+        return lock.acquire(timeout=1.0)
     except Timeout:
         print(f"Waiting for another process to {task}; it holds {lock.lock_file}", flush=True)
         return lock.acquire()

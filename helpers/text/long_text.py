@@ -1,19 +1,13 @@
-"""A text that is too long to be held as words: several processes encode it, piece by piece, into a file of ids.
+"""A text that is too long to be held as words: encoded piece by piece, in several threads, into a file of ids.
 
 What is encoded stays in the cache: after Ctrl-C, or on a disk that was full, the same call goes on where it stopped.
-As a program, `python -m helpers.text.long_text TEXT SIZE PIECE...`, it is one of the processes.
 """
 
-import contextlib
-import gc
 import hashlib
 import json
-import os
-import subprocess
 import sys
-from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from itertools import count as counter
 from pathlib import Path
 
 import joblib
@@ -21,10 +15,9 @@ import numpy as np
 from tqdm import tqdm
 
 from helpers.text.files import LETTERS, cache_folder, only_process, written_whole
-from helpers.text.vocab import Vocab
+from helpers.text.vocab import UNK, Vocab
 
-PIECE = 1 << 25  # bytes of text that a process encodes before it saves
-CHUNK = 1 << 22  # bytes of text that it holds as words
+PIECE = 1 << 24  # bytes of text that a thread encodes at a time
 ROW = 1_000  # words in a row that a rank takes, see `interleave` of helpers.word2vec
 
 
@@ -52,8 +45,8 @@ class LongText:
 
 
 def known_parts(ids, intervals, at_once):
-    """A text, int [n] or LongText, in parts of at most so many intervals: (words without UNK, intervals) of each."""
-    parts = -(-intervals // at_once)
+    """A text whole, or a LongText in parts of at most so many intervals: (words without UNK, intervals) of each."""
+    parts = -(-intervals // at_once) if isinstance(ids, LongText) else 1
     edges, ends = (np.linspace(0, n, parts + 1).astype(int) for n in (len(ids), intervals))
     for start, stop, count in zip(edges, edges[1:], np.diff(ends)):
         part = ids[start:stop]
@@ -63,8 +56,8 @@ def known_parts(ids, intervals, at_once):
 def encode_file(path, min_count=5, *, cache_dir=None, progress=True):
     """(Vocab, LongText) of a plain text file of any length; words are those of `load_corpus`.
 
-    min_count: words that come less often share id 0. cache_dir, progress: see `load_corpus`. Needs 12 bytes of the
-    disk for each word while it works, and 4 afterwards.
+    min_count: words that come less often share id 0. cache_dir, progress: see `load_corpus`. While it works it needs
+    8 bytes of the disk for each word, and 4 afterwards.
     Raises FileNotFoundError for a missing file, ValueError when no word comes min_count times, OSError when the disk
     is full.
     """
@@ -76,56 +69,40 @@ def encode_file(path, min_count=5, *, cache_dir=None, progress=True):
     with only_process(folder, f"encode {path.name}"):
         folder.mkdir(exist_ok=True)
         if not (folder / "vocab.json").exists():
-            _assemble(_encode_pieces(path, folder, progress), min_count, folder, progress)
+            pieces = [folder / f"{start}.npy" for start in range(0, max(path.stat().st_size, 1), PIECE)]
+            _encode_pieces(path, pieces, progress)
+            _assemble(pieces, min_count, folder, progress)
     return Vocab(*json.loads((folder / "vocab.json").read_text("utf-8"))), LongText(str(folder / "ids"))
 
 
-def _encode_pieces(path, folder, progress):
-    """The files of all pieces, in order."""
-    files = [folder / f"{start}.npy" for start in range(0, path.stat().st_size, PIECE)]
-    missing = [str(file) for file in files if not file.exists()]
-    n = min(joblib.cpu_count(), len(missing))
-    command, (said, children_say) = [sys.executable, "-m", __name__, str(path.resolve()), str(PIECE)], os.pipe()
-    where = {"cwd": Path(__file__).parents[2], "stdout": children_say, "start_new_session": True}  # deaf to Ctrl-C
-    with contextlib.ExitStack() as undo, open(said) as lines, _bar(f"encoding {path.name}", files, progress) as bar:
-        children = [undo.enter_context(subprocess.Popen([*command, *missing[i::n]], **where)) for i in range(n)]
-        for child in children:
-            undo.callback(child.kill)
-        os.close(children_say)
-        bar.update(len(files) - len(missing))
-        for line in lines:
-            if line != "done\n":
-                raise OSError(f"{path} cannot be encoded: {line.strip()}")
-            bar.update()
-        if any(child.wait() for child in children):
-            raise OSError(f"{path} cannot be encoded: a process that does it was killed")
-    return files
+def _encode_pieces(path, pieces, progress):
+    missing = [piece for piece in pieces if not piece.exists()]
+    threads = ThreadPoolExecutor(joblib.cpu_count())  # pyarrow computes without Python's lock
+    try:
+        encoded = as_completed([threads.submit(_encode_piece, path, piece, PIECE) for piece in missing])
+        for piece in _bar(f"encoding {path.name}", encoded, pieces, len(missing), progress):
+            piece.result()
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
-def _bar(what, files, progress):
-    scale = {"unit": "MB", "unit_scale": PIECE / 1e6}
-    return tqdm(desc=what, total=len(files), file=sys.stdout, leave=False, disable=not progress, **scale)
+def _bar(what, steps, pieces, left, progress):
+    look = {"unit": "MB", "unit_scale": PIECE / 1e6, "file": sys.stdout, "leave": False, "disable": not progress}
+    return tqdm(steps, what, len(pieces), initial=len(pieces) - left, **look)
 
 
 def _encode_piece(path, target, size):
-    """Write the words of a piece, their numbers, and the piece in ids of its own."""
-    index, parts, stop = defaultdict(counter().__next__), [], int(target.stem) + size
-    for start in range(int(target.stem), stop, CHUNK):
-        words = _chunk(path, start, min(CHUNK, stop - start)).split()
-        parts.append(np.fromiter(map(index.__getitem__, words), np.int32, len(words)))
-    ids = np.concatenate(parts)
+    """Write which words a piece has, how often each, and the piece itself in numbers of these words."""
+    words = _split(_piece(path, int(target.stem), size)).dictionary_encode()
+    ids = words.indices.to_numpy()
+    known = " ".join(words.dictionary.to_pylist()).encode()
     with written_whole(target, "wb") as file:
-        for array in (np.frombuffer(b" ".join(index), np.uint8), np.bincount(ids), ids):
+        for array in (np.frombuffer(known, np.uint8), np.bincount(ids, minlength=len(words.dictionary)), ids):
             np.save(file, array)
 
 
-def _names(file):
-    """The words of a piece that is open for reading."""
-    return np.load(file).tobytes().decode().split()
-
-
-def _chunk(path, start, size):
-    """`size` bytes from `start` on, as letters and blanks. A word belongs to the chunk in which it begins."""
+def _piece(path, start, size):
+    """`size` bytes from `start` on, as letters and blanks. A word belongs to the piece in which it begins."""
     before = min(start, 1)
     with open(path, "rb") as file:
         file.seek(start - before)
@@ -136,39 +113,39 @@ def _chunk(path, start, size):
     return text
 
 
-def _assemble(files, min_count, folder, progress):
+def _split(text):
+    """The words of letters and blanks, bytes, as a pyarrow array. (Ranks read a LongText without loading pyarrow.)"""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.ascii_split_whitespace(pa.array([text.strip().decode()] if text.strip() else [], pa.string())).flatten()
+
+
+def _arrays(piece):
+    with open(piece, "rb") as file:
+        return [np.load(file) for _ in range(3)]
+
+
+def _assemble(pieces, min_count, folder, progress):
     """From the pieces to one file of ids and a vocabulary."""
-    counts = Counter()
-    for path in files:
-        with open(path, "rb") as file:
-            counts.update(dict(zip(_names(file), np.load(file).tolist(), strict=True)))
-    frequent = sum(number >= min_count for number in counts.values())
-    if not frequent:
-        raise ValueError(f"no word of the text comes {min_count} times: its {counts.total():,} words are too few")
-    vocab = Vocab.from_counts(counts, frequent + 1)
-    with written_whole(folder / "ids", "wb") as out, _bar("writing ids", files, progress) as bar:
-        for path in files:
-            bar.update()
-            with open(path, "rb") as file:
-                ids, _, piece = vocab.encode(_names(file)), np.load(file), np.load(file)
-            out.write(ids[piece].tobytes())
+    import pyarrow as pa
+
+    known, counts = zip(*(_arrays(piece)[:2] for piece in pieces), strict=True)
+    words = pa.concat_arrays([_split(each.tobytes()) for each in known]).dictionary_encode()
+    kinds, ends = words.indices.to_numpy(), np.cumsum([0, *map(len, counts)])
+    counts = np.bincount(kinds, np.concatenate(counts)).astype(np.int64)
+    frequent = np.flatnonzero(counts >= min_count)
+    if not len(frequent):
+        raise ValueError(f"no word of the text comes {min_count} times: its {counts.sum():,} words are too few")
+    names = words.dictionary.take(pa.array(frequent)).to_pylist()
+    rare = {UNK: int(counts.sum() - counts[frequent].sum())}
+    vocab = Vocab.from_counts(rare | dict(zip(names, counts[frequent].tolist(), strict=True)), len(names) + 1)
+    ids = np.zeros(len(counts), np.int32)
+    ids[frequent] = vocab.encode(names)
+    with written_whole(folder / "ids", "wb") as out:
+        for piece, start, stop in zip(_bar("writing ids", pieces, pieces, len(pieces), progress), ends, ends[1:]):
+            out.write(ids[kinds[start:stop]][_arrays(piece)[2]].tobytes())
     with written_whole(folder / "vocab.json") as out:
-        json.dump([vocab.words, vocab.counts.tolist()], out)
-    for path in files:
-        path.unlink()
-
-
-def main(path, size, *targets):
-    """A process that encodes some pieces, and says so after each."""
-    gc.disable()  # it would look for garbage among millions of words, and find none
-    for target in targets:
-        try:
-            _encode_piece(Path(path), Path(target), int(size))
-        except OSError as error:
-            os.write(1, f"{error}\n".encode())
-            return
-        os.write(1, b"done\n")  # at once: print would write the end of the line later, after a line of another process
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+        out.write(json.dumps([vocab.words, vocab.counts.tolist()]))
+    for piece in pieces:
+        piece.unlink()

@@ -18,7 +18,7 @@ class Blocks:
     random: int = 22  # random words of a block
     interval: int = 200_000  # words that a rank trains between two exchanges, at most
     intervals: int = 10
-    at_once: int = 50  # intervals of a text that are in memory
+    at_once: int = 10  # intervals of a LongText that are in memory
     hot: int = 250  # see `due_rows`
     half: bool = False  # send changes as float16, for slow links
     noise: int = 50_000  # the random words of so many blocks are drawn beforehand
@@ -43,7 +43,7 @@ def interleave(ids, size, piece=1_000):
 def next_blocks(text, keep, intervals, noise, rng, blocks):
     """For ever: (blocks of the next interval, see `cut_blocks`, its pairs). Each epoch subsamples the text anew.
 
-    text: int [n], or a LongText; `at_once` intervals of it are in memory.
+    text: int [n], or a LongText, of which `at_once` intervals are in memory.
     """
     while True:
         for known, count in known_parts(text, intervals, blocks.at_once):

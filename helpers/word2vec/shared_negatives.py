@@ -16,7 +16,7 @@ from helpers.text.skipgram import check_positive
 from helpers.word2vec.blocks import BLOCKS, cut_blocks, next_blocks, noise_table, pad_text
 from helpers.word2vec.replicas import due_rows, make_replicas
 
-PIECE = 16_000  # rows of an exchange at the end, when all of them travel
+PIECE = 4_000  # rows of an exchange at the end, when all of them travel
 
 
 def train_blocks(
@@ -46,7 +46,7 @@ def train_blocks(
     train = make_train(tables, highest_rates(vocab, keep, blocks), blocks)
     with exchange([0]):  # compiles
         train(cut_blocks(pad_text([], blocks), 0, 1, noise, rng, blocks), 0.0)
-    exchange_all(exchange_centers, 1)
+    exchange_all(exchange_centers, common[0], 1)
     source, steps = next_blocks(text, keep, intervals, noise, rng, blocks), epochs * intervals
     pairs, loss, begin = 0, np.nan, time.perf_counter()
     for step in range(steps):
@@ -55,18 +55,21 @@ def train_blocks(
         with exchange(due_rows(step, len(vocab), blocks.hot)):
             loss = float(train(words, lr * (1 - step / steps)))
         pairs += drawn
-    exchange_all(exchange_centers, len(vocab))
+    source.close()
+    vectors = exchange_all(exchange_centers, common[0], len(vocab))
     report(steps, steps, loss, pairs / (time.perf_counter() - begin))
-    vectors = common[0].numpy()
     vectors[0] = np.random.default_rng(seed).random(dim, np.float32) - 0.5
     return vectors
 
 
-def exchange_all(exchange, size):
-    """Exchange the first `size` rows, PIECE at a time."""
+def exchange_all(exchange, common, size):
+    """Exchange the first `size` rows, PIECE at a time, and return them. (A table read whole is copied twice.)"""
+    vectors = np.empty((size, common.shape[1]), np.float32)
     for rows in np.array_split(np.arange(size), size // PIECE + 1):
         with exchange(rows):
             pass
+        vectors[rows] = tf.gather(common, rows)
+    return vectors
 
 
 def make_train(tables, highest, blocks):
