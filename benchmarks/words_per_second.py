@@ -28,6 +28,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from benchmarks import roofline
 from benchmarks.options import check_writable, positive, write_json
 from benchmarks.other_programs import SENTENCE, Program, ProgramFailure, Text, how_timed, median_times, times_of
 from helpers.cluster import RankFailure, connect, report
@@ -48,35 +49,32 @@ SCORES = ("wordsim353", "simlex999", "analogy")
 
 
 def train_on_rank(shards, vocab, epochs, seed):
-    """On a rank: (vectors, or None on all but rank 0, seconds, pairs, MB of memory with its part of shared pages)."""
+    """On a rank: (vectors, or None on all but rank 0, seconds, pairs, MB of memory with its part of shared pages, and
+    what `roofline.measured` found)."""
     import horovod.tensorflow as hvd
     import psutil
 
+    from helpers.word2vec import Blocks
     from helpers.word2vec.shared_negatives import train_blocks
 
     ticks = []
 
     def tick(step, steps, loss, pairs_per_s):
+        if not ticks:
+            spent.clear()
         ticks.append((time.perf_counter(), pairs_per_s))
         if hvd.rank() == 0 and step % 10 == 0:
             report(step, steps, loss, pairs_per_s)
 
-    vectors = train_blocks(
-        shards[hvd.rank()],
-        vocab,
-        dim=DIM,
-        window=WINDOW,
-        negatives=NEGATIVES,
-        epochs=epochs,
-        threshold=THRESHOLD,
-        seed=seed,
-        report=tick,
-        hvd=hvd if hvd.size() > 1 else None,
-    )
+    settings = {"dim": DIM, "window": WINDOW, "negatives": NEGATIVES, "threshold": THRESHOLD, "epochs": epochs}
+    with roofline.watched() as spent:
+        several = hvd if hvd.size() > 1 else None
+        vectors = train_blocks(shards[hvd.rank()], vocab, **settings, seed=seed, report=tick, hvd=several)
     seconds = ticks[-1][0] - ticks[0][0]
     memory = psutil.Process().memory_full_info()
     megabytes = getattr(memory, "pss", memory.uss) / 1e6  # only Linux has pss
-    return vectors if hvd.rank() == 0 else None, seconds, ticks[-1][1] * seconds, megabytes
+    found = roofline.measured(spent, len(vocab), DIM, Blocks(window=WINDOW))
+    return vectors if hvd.rank() == 0 else None, seconds, ticks[-1][1] * seconds, megabytes, found
 
 
 def canonical_on_rank(shards, vocab, steps, seed):
@@ -107,10 +105,10 @@ def run_blocks(n, text, options, seed):
         ranks.run(limit_threads, 1)
         shards = interleave(text.ids, n)
         results = ranks.run(train_on_rank, shards, text.vocab, options.epochs, seed, progress=True)
-    vectors, seconds, pairs, megabytes = zip(*results, strict=True)
+    vectors, seconds, pairs, megabytes, time_of_ranks = zip(*results, strict=True)
     memory = {"mb_per_rank": max(megabytes), "mb_of_tables": 2 * len(text.vocab) * DIM * 4 / 1e6}
     found = quality(vectors[0][1:], text.vocab.words[1:])
-    return {"seconds": max(seconds), "pairs": sum(pairs), **memory, **found}
+    return {"seconds": max(seconds), "pairs": sum(pairs), "time_of_rank_0": time_of_ranks[0], **memory, **found}
 
 
 def run_canonical(n, text, options, seed):
@@ -218,6 +216,8 @@ def row(system, n, runs, n_words, options):
     special = {name: max(run[name] for run in runs) for name in ("mb_per_rank", "mb_of_tables") if name in runs[0]}
     special |= {"reads": runs[0]["reads"]} if "reads" in runs[0] else {}
     special |= median_times(runs) if "wall_seconds" in runs[0] else {}
+    typical = sorted(runs, key=lambda run: run["seconds"])[len(runs) // 2]
+    special |= {"time_of_rank_0": typical["time_of_rank_0"]} if "time_of_rank_0" in typical else {}
     return {
         "system": runs[0].get("system", system),
         "ranks": n,
@@ -249,6 +249,7 @@ def print_table(rows, steps):
         if "mb_per_rank" in row:
             print(f"blocks, {row['ranks']} rank(s): {row['mb_per_rank']:,.0f} MB each at the end, ", end="")
             print(f"of which its two tables are {row['mb_of_tables']:,.0f} MB")
+            print(*(f"  rank 0: {line}" for line in roofline.describe(row["time_of_rank_0"])), sep="\n")
         if "wall_seconds" in row:
             print(how_timed(row))
 

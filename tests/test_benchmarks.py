@@ -4,13 +4,16 @@ import json
 import subprocess
 import sys
 from contextlib import nullcontext
+from functools import partial
 
 import pytest
 from trainers import write_trainer
 
-from benchmarks import allreduce, options, strategies, words_per_second
+from benchmarks import allreduce, long_text, options, roofline, strategies, words_per_second
 from benchmarks.more_strategies import ALL
 from helpers.cluster import connect
+from helpers.text import Vocab, load_corpus
+from helpers.word2vec import Blocks, replicas, shared_negatives
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,13 @@ def ranks():
 @pytest.fixture
 def trainer(tmp_path):
     return write_trainer(tmp_path / "a_trainer_like_word2vec")
+
+
+@pytest.fixture(scope="module")
+def planted_ids():
+    words = load_corpus("planted", n_words=50_000).words
+    vocab = Vocab.build(words)
+    return vocab, vocab.encode(words)
 
 
 def run(module, arguments, monkeypatch, ranks=None):
@@ -82,10 +92,42 @@ def test_words_per_second(trainer, tmp_path):
     )
     assert other["seconds"] == pytest.approx(200_200 / 2_000_000)  # all words are frequent, and 200 lines end
     assert figure.stat().st_size > 1_000 and "extrapolated from 5 steps" in done.stdout
+    rank = rows[0]["time_of_rank_0"]
+    assert rank["spent"]["training"] > 0 and "rank 0: its time: training" in done.stdout
+    assert all(rank["bound"][part] > 0 and rank["alone"][part] > 0 for part in ("products", "gathering", "scattering"))
     assert f"gensim reads its sentences from a {gensim['reads']}; from a " in done.stdout
     assert "a_trainer_like_word2vec: the whole program takes" in done.stdout
     table = [line for line in done.stdout.splitlines() if line.startswith(("blocks  ", "gensim  ", "a_trainer_l "))]
     assert len(table) == 3 and len({len(line) for line in table}) == 1  # the columns stay aligned
+
+
+def test_long_text(ranks, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out.json"
+    small = ["--words", 60_000, "--short", 20_000, "--vocabulary", 300]
+    run(long_text, [*small, "--json", out], monkeypatch, ranks)
+    found = json.loads(out.read_text())
+    assert found["vocabulary"] == 301 and found["encoded_words_per_s"] > 0
+    assert [found[name][0]["words"] for name in ("long", "short")] == [60_000, 20_000]
+    assert "60,000 words" in capsys.readouterr().out
+
+
+def test_watching_the_trainer_changes_nothing_in_it(planted_ids):
+    vocab, ids = planted_ids
+    before = shared_negatives.next_blocks, shared_negatives.make_train, replicas.make_exchange
+    train = partial(shared_negatives.train_blocks, ids, vocab, dim=8, epochs=1, threshold=1)  # every word is kept
+    plain = train()
+    with roofline.watched() as spent:
+        watched = train()
+    assert before == (shared_negatives.next_blocks, shared_negatives.make_train, replicas.make_exchange)
+    assert (watched == plain).all() and spent["training"] > 0 and spent["cutting blocks"] > 0
+    assert spent["steps"] >= len(ids) / (Blocks().tokens * Blocks().blocks)
+
+
+def test_the_work_of_a_step_is_that_of_its_products():
+    """Of one block of one center, one neighbour on each side and one random word, in two dimensions."""
+    small = Blocks(tokens=1, blocks=1, random=1, window=1)
+    operations, gathered, scattered = roofline.work_of_a_step(small, 2)
+    assert operations == 3 * 2 * (1 * 4 * 2) and gathered == 2 * 5 * 2 * 4 and scattered == 3 * 5 * 2 * 4
 
 
 @pytest.mark.parametrize("module", [allreduce, strategies, words_per_second])
