@@ -167,7 +167,8 @@ class Progress:
 
     def __init__(self, process):
         self.process, self.marks, self.lines = process, [], []
-        threading.Thread(target=self._read, args=[process], daemon=True).start()
+        self.reader = threading.Thread(target=self._read, args=[process], daemon=True)
+        self.reader.start()
 
     def _read(self, process):
         for line in process.stdout:
@@ -191,18 +192,20 @@ def measure(name, cut, limit):
         row = {"system": name, "cut": cut, "limit": limit}
         if not progress.wait(3, 120):
             return {**row, "problem": "".join(progress.lines[-20:])}
+        cut_at = time.monotonic()
         machines.plug(1, up=False)
         time.sleep(cut)
         machines.plug(1, up=True)
         row["goes_on_after_cut"] = progress.wait(3, 60) and all(p.poll() is None for p in processes)
-        gaps = [b - a for a, b in zip(progress.marks, progress.marks[1:], strict=False)]
-        row["stood_still"] = max(gaps)
+        gaps = [b - a for a, b in zip(progress.marks, progress.marks[1:], strict=False) if b > cut_at]
+        row["stood_still"] = max(gaps, default=None)
         machines.plug(1, up=False)
         machines.lose(1)
         lost = time.monotonic()
         row["goes_on_after_loss"] = progress.wait(8, limit)
         row["ended_after"] = time.monotonic() - lost if processes[0].poll() is not None else None
         row["exit_code"] = processes[0].poll()
+        progress.reader.join(0 if processes[0].poll() is None else 2)
         row["said"] = "".join(progress.lines[-6:])[-600:]
         return row
 

@@ -17,6 +17,7 @@ seeds; the systems take turns. word2vec.c has no option for a seed: there, the s
 """
 
 import argparse
+import signal
 import statistics
 import sys
 import tempfile
@@ -305,6 +306,8 @@ def main():
     parser.add_argument("--json", metavar="OUT", help="write the rows to this file")
     parser.add_argument("--figure", metavar="OUT", help="draw them into this PNG")
     options = parser.parse_args()
+    for ending in signal.SIGTERM, signal.SIGHUP:
+        signal.signal(ending, signal.default_int_handler)  # as Ctrl-C: what runs beside us ends too
     try:
         options.against = Program.find(options.against) if options.against is not None else None
         corpus = load_corpus(options.corpus)

@@ -5,7 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,6 +31,7 @@ CELLS = """jupyterapp.shell.currentWidget.content.widgets.map(cell => ({
 }))"""
 OUTPUTS = "jupyterapp.shell.currentWidget.content.widgets[{}].model.outputs.toJSON()"  # of one cell
 RUN_SECONDS = 600  # for a whole notebook, on a busy machine
+ADDRESS = r"http://127\.0\.0\.1:\d+/\S*token=\w+"
 STATUS = "jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status"
 
 
@@ -82,10 +83,14 @@ def lab(parent):
     with open(folder / "lab.log", "w") as log:
         command = ["make", "--old-file=setup", "lab", f"LAB={flags}"]
         server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
+    said = (folder / "lab.log").read_text
     try:
-        yield wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+/\S*token=\w+", (folder / "lab.log").read_text()))[0]
+        wait_for(lambda: re.search(ADDRESS, said()) or server.poll() is not None)
+        found = re.search(ADDRESS, said())
+        assert found, said()
+        yield found[0]
     finally:
-        if server.poll() is None:
+        with suppress(ProcessLookupError):
             os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 

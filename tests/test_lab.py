@@ -55,9 +55,11 @@ def test_a_good_start(page):
 
 
 @pytest.fixture
-def ipcluster():
+def ipcluster(page):
+    """A running cluster of 4; the kernel that was attached to it is started anew afterwards."""
     with Cluster(4) as cluster:
         yield cluster
+        do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
 
 
 def test_00_attaches_to_a_running_ipcluster_and_runs_with_its_outputs_in_the_order_of_the_ranks(page, ipcluster):
@@ -70,7 +72,6 @@ def test_00_attaches_to_a_running_ipcluster_and_runs_with_its_outputs_in_the_ord
     labels = [re.findall(r"\[(?:stdout|output):(\d+)\]", printed(cell)) for cell in cells]
     assert ["0", "1"] in labels
     assert all(found == sorted(found) for found in labels)
-    do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
 
 
 def test_a_closed_tab_leaves_a_kernel_that_is_found_again_and_a_restart_leaves_no_engine(page):

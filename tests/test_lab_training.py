@@ -10,6 +10,7 @@ from browser import (
     RUN_SECONDS,
     code_cells,
     command_of,
+    do,
     engines,
     errors,
     index_of,
@@ -51,6 +52,7 @@ def test_it_obeys_an_interrupt_while_it_trains_and_connects_again(page):
     for index, cell in enumerate(page.evaluate(CELLS)[:training]):
         if any(text in cell["source"] for text in needed):
             run_cell(page, index)
+    do(page, "jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
     run_cell(page, training, wait=False)
     wait_for(lambda: "rank 0: loss" in str(page.evaluate(OUTPUTS.format(training))), RUN_SECONDS)
     menu(page, "Kernel", "Interrupt Kernel")

@@ -24,7 +24,7 @@ class LiveLine:
         if not self._wanted or not report or report == self._shown:
             return
         before, self._shown = self._shown, dict(report)
-        if not before or report["step"] < before["step"]:  # the first training of a cell, and each after it
+        if not before or report["step"] < before["step"]:  # a new training, or one that goes back
             self._first, self._since = report["step"], time.monotonic()
         said = report.get("said") or f"rank 0: loss {report['loss']:.3f}, {report['pairs_per_s']:,.0f} pairs/s"
         what = {"initial": self._first, "ncols": 80, "unit": "step", "postfix": said}

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from helpers.text.files import LETTERS, cache_folder, only_process, written_whole
+from helpers.text.files import CONTROL, LETTERS, cache_folder, only_process, written_whole
 from helpers.text.text8 import TEXT8, fetch
 
 PACKAGES = [
@@ -33,7 +33,6 @@ SKIPPED = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__py
 DOCTEST = re.compile(r"^[ \t]*(>>>|\.\.\.).*$", re.MULTILINE)
 LAYOUT = 1  # of the cached file; a new number makes everybody rebuild
 WIKIPEDIA = "text8: the first 100,000,000 characters of a cleaned English Wikipedia of 2006, by Matt Mahoney"
-CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # bytes that no text has
 PIECE = 1 << 20  # bytes read at a time
 TOPICS, CONCEPTS, FUNCTION_WORDS = 20, 15, 50  # of "planted"
 COMPANIONS = np.array([0, 1, 3, 7])  # a sentence about concept c also uses c + 1, c + 3 and c + 7, modulo 15

@@ -7,6 +7,7 @@ from pathlib import Path
 import platformdirs
 from filelock import FileLock, Timeout
 
+CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # bytes that no text has
 LETTERS = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalpha() else 32 for code in range(256))
 
 

@@ -37,7 +37,7 @@ def train_blocks(
     """
     check_positive(dim=dim, window=window, negatives=negatives, epochs=epochs, lr=lr)
     blocks, report = replace(blocks, window=window, negatives=negatives), report or (lambda *values: None)
-    text = ids if isinstance(ids, LongText) else known_words(ids, vocab)
+    text = ids.of(vocab) if isinstance(ids, LongText) else known_words(ids, vocab)
     keep = vocab.keep_probability(threshold).astype(np.float32)
     intervals = count_intervals(len(text), hvd, blocks)
     rng = np.random.default_rng([seed, hvd.rank() if hvd else 0])
