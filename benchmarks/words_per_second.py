@@ -99,13 +99,17 @@ def canonical_on_rank(shards, vocab, steps, seed):
     return (time.perf_counter() - begin) / pairs
 
 
-def run_blocks(n, text, options, seed):
+def train_on_ranks(n, text, epochs, seed):
+    """What `train_on_rank` returns on each of n ranks of one thread."""
     from helpers.word2vec.blocks import interleave
 
     with connect(n, attach=False, env=RANK_ENV) as ranks:
         ranks.run(limit_threads, 1)
-        shards = interleave(text.ids, n)
-        results = ranks.run(train_on_rank, shards, text.vocab, options.epochs, seed, progress=True)
+        return ranks.run(train_on_rank, interleave(text.ids, n), text.vocab, epochs, seed, progress=True)
+
+
+def run_blocks(n, text, options, seed):
+    results = train_on_ranks(n, text, options.epochs, seed)
     vectors, seconds, pairs, megabytes, time_of_ranks = zip(*results, strict=True)
     memory = {"mb_per_rank": max(megabytes), "mb_of_tables": 2 * len(text.vocab) * DIM * 4 / 1e6}
     found = quality(vectors[0][1:], text.vocab.words[1:])

@@ -9,9 +9,10 @@ from functools import partial
 import pytest
 from trainers import write_trainer
 
-from benchmarks import allreduce, long_text, options, roofline, strategies, words_per_second
+from benchmarks import allreduce, long_text, many_ranks, options, roofline, strategies, words_per_second
 from benchmarks.more_strategies import ALL
 from helpers.cluster import connect
+from helpers.cluster.on_engine import limit_threads
 from helpers.text import Vocab, load_corpus
 from helpers.word2vec import Blocks, replicas, shared_negatives
 
@@ -19,6 +20,7 @@ from helpers.word2vec import Blocks, replicas, shared_negatives
 @pytest.fixture(scope="module")
 def ranks():
     with connect(2) as ranks:
+        ranks.run(limit_threads, 1)  # as the benchmarks want it, before TensorFlow has computed anything
         yield ranks
 
 
@@ -109,6 +111,16 @@ def test_long_text(ranks, tmp_path, monkeypatch, capsys):
     assert found["vocabulary"] == 301 and found["encoded_words_per_s"] > 0
     assert [found[name][0]["words"] for name in ("long", "short")] == [60_000, 20_000]
     assert "60,000 words" in capsys.readouterr().out
+
+
+def test_many_ranks(ranks, tmp_path, monkeypatch, capsys):
+    out, figure = tmp_path / "out.json", tmp_path / "out.png"
+    monkeypatch.setattr(words_per_second, "connect", lambda n, **options: nullcontext(ranks))
+    small = ["--corpus", "planted", "--ranks", 2, "--epochs", 1, "--repeats", 1]
+    run(many_ranks, [*small, "--json", out, "--figure", figure], monkeypatch)
+    (found,) = json.loads(out.read_text())["runs"]["2"]
+    assert found["words_per_s"] > 0 and 0 <= found["waiting"] < 1 and found["found"] == 0.0  # of words it does not have
+    assert figure.stat().st_size > 1_000 and "words/s" in capsys.readouterr().out
 
 
 def test_watching_the_trainer_changes_nothing_in_it(planted_ids):
