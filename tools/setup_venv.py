@@ -28,7 +28,7 @@ PYTHON = VENV / "bin" / "python"
 READY = VENV / ".ready"
 LOG = ROOT / "build" / "setup.log"
 REQUIREMENTS = ROOT / "requirements.txt"
-FREE_GB = 4  # .venv takes 2.1 GB, and the build of Horovod some more
+FREE_GB = 4  # .venv takes 2.5 GB, and the build of Horovod some more
 PLATFORMS = [("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64")]  # those with a wheel of TensorFlow 2.18.1
 
 
