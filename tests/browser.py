@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -79,7 +80,10 @@ def lab(parent):
     folder = copied(parent, "notebooks", "tools", "benchmarks", "figures")
     own = {"JUPYTER_CONFIG_DIR": str(folder / "config"), "JUPYTER_DATA_DIR": str(folder / "data")}
     environment = without_make_and_display() | own
-    flags = "--no-browser --allow-root --LabApp.expose_app_in_browser=True"
+    with socket.socket() as probe:  # two that start at the same moment would both print, and one get, the usual port
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    flags = f"--no-browser --allow-root --LabApp.expose_app_in_browser=True --ServerApp.port={port}"
     with open(folder / "lab.log", "w") as log:
         command = ["make", "--old-file=setup", "lab", f"LAB={flags}"]
         server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
