@@ -21,7 +21,7 @@ SECONDS = {  # of the slow files, so that they start first; of a notebook its he
     "test_lab_training": 200, "test_lab": 120, "test_book": 80, "test_checkpoints": 90, "test_elastic": 90,
     "test_ranks": 60, "test_setup": 60, "test_losses": 60, "test_servers": 60, "test_shared_negatives": 60,
     "test_edited_notebook": 60, "test_wrong_notebook": 40, "test_strategies": 40, "test_sequence_models": 30,
-    "test_other_models": 30, "test_sharded": 30, "test_hosts": 30, "test_launchers": 30, "test_benchmarks": 80,
+    "test_other_models": 30, "test_sharded": 30, "test_hosts": 30, "test_launchers": 120, "test_benchmarks": 80,
 }  # fmt: skip
 OVER_TIME = "CI has 35 minutes, set-up included, and they do not last for this notebook: run make test without CI=true"
 spent = Counter()  # seconds of each test, and of each notebook all cells together

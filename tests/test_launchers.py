@@ -1,8 +1,9 @@
-"""examples/ and what `connect` checks on several hosts. (Every launcher runs in notebook 13, which nbval compares.)"""
+"""examples/ and what `connect` checks on several hosts. (The launchers also run in notebook 13.)"""
 
 import importlib.util
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from benchmarks.host_faults import ROOT, TCP, TWO
 from helpers.cluster import HostsUnavailable, hosts
 from helpers.cluster.rendezvous import check_own_names
 
@@ -42,15 +44,60 @@ def losses(script, path, *options, env=None):
     return json.loads(path.read_text())
 
 
-def test_the_script_alone_and_two_mirrored_replicas_have_the_same_losses(tmp_path):
-    alone = losses("train.py", tmp_path / "alone", "--logs", tmp_path / "logs")
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    return tmp_path_factory.mktemp("logs")
+
+
+@pytest.fixture(scope="module")
+def alone(logs):
+    """What the script says in one process."""
+    return losses("train.py", logs / "alone", "--logs", logs)
+
+
+def check_two_hosts(ranks, alone):
+    """One rank on each host, with the losses of one process."""
+    found = [(r["rank"], r["size"], r["local"], r["cross"], r["host"]) for r in ranks]
+    assert found == [(0, 2, 0, 0, "host0"), (1, 2, 0, 1, "host1")]
+    assert np.allclose(ranks[0]["losses"][:20], alone[0]["losses"], rtol=1e-4)
+
+
+def test_mpirun_on_two_hosts(machines, alone, tmp_path):
+    if not shutil.which("mpirun", path=os.path.dirname(sys.executable)):
+        pytest.skip("there is no mpirun in this environment")
+    more = ["--prefix", sys.prefix, "--map-by", ":oversubscribe", "--bind-to", "none"]
+    script = [sys.executable, EXAMPLES / "train.py", "--steps", "20", "--json", tmp_path / "out"]
+    done = machines.run(0, ["mpirun", *TWO, *TCP, *more, *script], env=ROOT)
+    assert done.returncode == 0, done.stdout
+    check_two_hosts(json.loads((tmp_path / "out").read_text()), alone)
+
+
+def test_slurm_on_two_hosts(machines, alone):
+    if not shutil.which("slurmctld"):
+        pytest.skip("Slurm is not installed (Debian: slurmctld slurmd slurm-client munge)")
+    slurm = machines.folder / "slurm"
+    slurm.mkdir()
+    (slurm / "munge.key").write_bytes(os.urandom(128))
+    (slurm / "munge.key").chmod(0o400)
+    env = {"SLURM_CONF": str(slurm / "slurm.conf")}
+    for host in (0, 1):
+        node = machines.run(host, ["sh", EXAMPLES / "slurm_node.sh", slurm, "host[0-1]"], env=env)
+        assert node.returncode == 0, node.stdout
+    env |= {"LAN": "lan0", "PYTHON": sys.executable, "SCRIPT": str(EXAMPLES / "train.py")}
+    batch = ["sbatch", "--wait", "--ntasks-per-node=1", EXAMPLES / "train.slurm"]
+    done = machines.run(0, batch, env=env, cwd=machines.folder)
+    assert done.returncode == 0, done.stdout + "".join(log.read_text() for log in machines.folder.glob("train-*.log"))
+    check_two_hosts(json.loads(next(machines.folder.glob("train-*.json")).read_text()), alone)
+
+
+def test_two_mirrored_replicas_have_the_losses_of_the_script_alone(alone, logs, tmp_path):
     assert [one | {"losses": None, "host": ""} for one in alone] == [
         {"rank": 0, "size": 1, "local": 0, "cross": 0, "host": "", "losses": None}
     ]
     assert alone[0]["losses"][-1] < 0.9 * alone[0]["losses"][0]
     mirrored = losses("mirrored.py", tmp_path / "mirrored")
     assert np.allclose(mirrored, alone[0]["losses"], rtol=1e-4)
-    assert list((tmp_path / "logs" / "rank-0").glob("events.out.tfevents.*"))
+    assert list((logs / "rank-0").glob("events.out.tfevents.*"))
 
 
 class FakeConfig:
@@ -125,7 +172,7 @@ def test_environments_are_compared(machines, tmp_path):
 TINY = {
     "bandwidth": "--words 60000 --vocabulary 500 --links unlimited --repeats 1 --epochs 1 --strategies blocks",
     "servers_bandwidth": "--words 60000 --vocabulary 500 --links unlimited --repeats 1 --steps 5 --pairs 3200",
-    "host_faults": "--cut 1 --limit 1 --systems horovodrun Hogwild",
+    "host_faults": "--cut 1 --limit 1 --systems horovodrun connect Hogwild",
 }
 
 
