@@ -24,6 +24,7 @@ ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 TCP = ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lan0"]
 SCRIPT = [sys.executable, EXAMPLES / "train.py", "--steps", "1000000"]
 TWO = ["-np", "2", "-H", "host0:1,host1:1"]
+MPIRUN = ["mpirun", *TWO, *TCP, "--prefix", sys.prefix, "--map-by", ":oversubscribe", "--bind-to", "none"]
 
 
 def horovodrun(machines):
@@ -32,8 +33,7 @@ def horovodrun(machines):
 
 
 def mpirun(machines):
-    more = ["--prefix", sys.prefix, "--map-by", ":oversubscribe", "--bind-to", "none"]
-    return [start(machines, 0, ["mpirun", *TWO, *TCP, *more, *SCRIPT], ROOT)]
+    return [start(machines, 0, [*MPIRUN, *SCRIPT], ROOT)]
 
 
 def mirrored(machines):

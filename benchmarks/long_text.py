@@ -18,13 +18,12 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.options import check_writable, positive, write_json
+from benchmarks.words_per_second import DIM, RANK_ENV
 from helpers.cluster import RankFailure, connect, report
 from helpers.cluster.on_engine import limit_threads
 from helpers.text import encode_file
 from helpers.text.long_text import LongText
 
-DIM = 128
-RANK_ENV = {"HOROVOD_CYCLE_TIME": "20", "TF_USE_LEGACY_KERAS": "1"}  # see words_per_second
 AT_ONCE = 1_000_000  # words that are written at a time
 
 

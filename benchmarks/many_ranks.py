@@ -8,26 +8,23 @@ are as many as before, and more changes are added up in each.
 
 import argparse
 import sys
-import tempfile
-from pathlib import Path
 from statistics import mean, median
 
 from benchmarks.options import check_writable, positive, write_json
-from benchmarks.other_programs import Text
 from benchmarks.strategies import quality
 from benchmarks.words_per_second import frequent, train_on_ranks
 from helpers.cluster import RankFailure
 from helpers.text import load_corpus
 
 
-def run(n, text, epochs, seed):
+def run(n, ids, vocab, epochs, seed):
     """One run: words/s of n ranks, and the quality of their vectors."""
-    results = train_on_ranks(n, text, epochs, seed)
+    results = train_on_ranks(n, ids, vocab, epochs, seed)
     seconds = max(seconds for _, seconds, *_ in results)
-    found = quality(results[0][0], text.vocab)
+    found = quality(results[0][0], vocab)
     spent = results[0][-1]["spent"]
     return {
-        "words_per_s": epochs * len(text.words) / seconds,
+        "words_per_s": epochs * len(ids) / seconds,
         "waiting": spent.get("waiting for Horovod", 0.0) / seconds,
         "found": found["found"],
         "wordsim353": found["wordsim353"],
@@ -37,11 +34,11 @@ def run(n, text, epochs, seed):
 def measure(words, options):
     """{number of ranks: list of runs}, one for each seed."""
     runs = {n: [] for n in options.ranks}
-    with tempfile.TemporaryDirectory(prefix="w2v-") as folder:
-        text = Text.write(words, frequent(words), Path(folder, "text.txt"))
-        for seed in range(options.repeats):
-            for n in options.ranks:
-                runs[n].append(run(n, text, options.epochs, seed))
+    vocab = frequent(words)
+    ids = vocab.encode(words)
+    for seed in range(options.repeats):
+        for n in options.ranks:
+            runs[n].append(run(n, ids, vocab, options.epochs, seed))
     return runs
 
 

@@ -4,6 +4,7 @@ Used by benchmarks.words_per_second. All ranks measure at the same time, since t
 """
 
 import time
+import timeit
 from collections import Counter
 from contextlib import contextmanager
 
@@ -86,12 +87,7 @@ def timed(call, name, spent):
 def seconds_of(work):
     """The least seconds of a few calls of work(), after one that does not count: what the processor can do."""
     work()
-    taken = []
-    for _ in range(REPEATS):
-        begin = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - begin)
-    return min(taken)
+    return min(timeit.repeat(work, number=1, repeat=REPEATS))
 
 
 def machine_speed():

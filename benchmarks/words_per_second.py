@@ -99,17 +99,17 @@ def canonical_on_rank(shards, vocab, steps, seed):
     return (time.perf_counter() - begin) / pairs
 
 
-def train_on_ranks(n, text, epochs, seed):
-    """What `train_on_rank` returns on each of n ranks of one thread."""
+def train_on_ranks(n, ids, vocab, epochs, seed):
+    """What `train_on_rank` returns on each of n ranks of one thread, which share the ids of a text."""
     from helpers.word2vec.blocks import interleave
 
     with connect(n, attach=False, env=RANK_ENV) as ranks:
         ranks.run(limit_threads, 1)
-        return ranks.run(train_on_rank, interleave(text.ids, n), text.vocab, epochs, seed, progress=True)
+        return ranks.run(train_on_rank, interleave(ids, n), vocab, epochs, seed, progress=True)
 
 
 def run_blocks(n, text, options, seed):
-    results = train_on_ranks(n, text, options.epochs, seed)
+    results = train_on_ranks(n, text.ids, text.vocab, options.epochs, seed)
     vectors, seconds, pairs, megabytes, time_of_ranks = zip(*results, strict=True)
     memory = {"mb_per_rank": max(megabytes), "mb_of_tables": 2 * len(text.vocab) * DIM * 4 / 1e6}
     found = quality(vectors[0][1:], text.vocab.words[1:])

@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -121,16 +122,21 @@ def test_a_slice_is_that_of_the_array_and_nothing_else_is_answered(encoded):
         train_blocks(ids, Vocab.build(["a"]))
 
 
-def test_a_full_disk_loses_nothing_that_is_done(text, tmp_path, monkeypatch):
-    """The largest file that this process may write stands for the disk: the system refuses what is beyond."""
-    monkeypatch.setattr(long_text, "PIECE", 100_000)
+@contextmanager
+def largest_file(size):
+    """The system lets this process write no file beyond so many bytes, as a full disk would."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
-        with pytest.raises(OSError, match="File too large"):
-            encode_file(text[0], cache_dir=tmp_path, progress=False)
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_loses_nothing_that_is_done(text, tmp_path, monkeypatch):
+    monkeypatch.setattr(long_text, "PIECE", 100_000)
+    with largest_file(200_000), pytest.raises(OSError, match="File too large"):
+        encode_file(text[0], cache_dir=tmp_path, progress=False)
     assert {file.suffix for file in tmp_path.glob("long-*/*")} == {".npy"}
     assert len(encode_file(text[0], cache_dir=tmp_path, progress=False)[1]) == len(text[1]) // 1000 * 1000
 
@@ -150,13 +156,8 @@ def test_what_cannot_be_encoded(text, tmp_path):
 
 
 def test_not_even_a_piece_can_be_written(text, tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))  # the ids are 400,000 bytes
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            encode_file(text[0], cache_dir=tmp_path, progress=False)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with largest_file(300_000), pytest.raises(OSError, match="File too large"):  # the ids are 400,000 bytes
+        encode_file(text[0], cache_dir=tmp_path, progress=False)
     assert list(tmp_path.glob("long-*/*")) == []
 
 

@@ -36,8 +36,8 @@ use_cloudpickle()
 MPI = pytest.mark.skipif(shutil.which("mpiexec") is None, reason="no mpiexec on this machine")
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for a certain process id")
 HVD = "import horovod.tensorflow as hvd, tensorflow as tf"
-# what `%%px` would run for: rank 0 waits in a collective for the other rank, which sleeps
 wait_until = partial(wait_for, seconds=20)
+# what `%%px` would run for: rank 0 waits in a collective for the other rank, which sleeps
 STUCK = f"%%px\n{HVD}\nimport time\nprint('in')\n_ = time.sleep(600) if hvd.rank() else hvd.allreduce(tf.ones(1))"
 SOON = {"HOROVOD_GLOO_TIMEOUT_SECONDS": 5}
 

@@ -67,12 +67,14 @@ def known_parts(ids, intervals, at_once):
 
     An array is one of `known_words`: it has no UNK.
     """
-    parts = -(-intervals // at_once) if isinstance(ids, LongText) else 1
-    ends = np.linspace(0, intervals, parts + 1).astype(int)
-    edges = ends * len(ids) // max(intervals, 1)
+    if not isinstance(ids, LongText):
+        yield ids, intervals
+        return
+    ends = np.linspace(0, intervals, -(-intervals // at_once) + 1).astype(int)
+    edges = ends * len(ids) // intervals
     for start, stop, count in zip(edges, edges[1:], np.diff(ends)):
         part = ids[start:stop]
-        yield part[part > 0] if isinstance(ids, LongText) else part, count
+        yield part[part > 0], count
 
 
 def encode_file(path, min_count=5, *, cache_dir=None, progress=True):
@@ -112,15 +114,16 @@ def _encode_pieces(path, pieces, progress):
     threads = ThreadPoolExecutor(joblib.cpu_count())  # pyarrow computes without Python's lock
     try:
         encoded = as_completed([threads.submit(_encode_piece, path, piece, PIECE) for piece in missing])
-        for piece in _bar(f"encoding {path.name}", encoded, pieces, len(missing), progress):
-            piece.result()
+        done = len(pieces) - len(missing)
+        for future in _bar(f"encoding {path.name}", encoded, progress, total=len(pieces), initial=done):
+            future.result()
     finally:
         threads.shutdown(cancel_futures=True)
 
 
-def _bar(what, steps, pieces, left, progress):
+def _bar(what, pieces, progress, **done):
     look = {"unit": "MB", "unit_scale": PIECE / 1e6, "file": sys.stdout, "leave": False, "disable": not progress}
-    return tqdm(steps, what, len(pieces), initial=len(pieces) - left, **look)
+    return tqdm(pieces, what, **done, **look)
 
 
 def _encode_piece(path, target, size):
@@ -178,7 +181,7 @@ def _assemble(pieces, min_count, folder, progress):
     ids = np.zeros(len(counts), np.int32)
     ids[frequent] = vocab.encode(names)
     with written_whole(folder / "ids", "wb") as out:
-        for piece, start, stop in zip(_bar("writing ids", pieces, pieces, len(pieces), progress), ends, ends[1:]):
+        for piece, start, stop in zip(_bar("writing ids", pieces, progress), ends, ends[1:]):
             out.write(ids[kinds[start:stop]][_arrays(piece, 3)[2]].tobytes())
     with written_whole(folder / "vocab.json") as out:
         out.write(json.dumps([vocab.words, vocab.counts.tolist()]))

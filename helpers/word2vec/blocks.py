@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from helpers.text.long_text import known_parts
+from helpers.text.long_text import ROW, known_parts
 from helpers.text.skipgram import subsample
 
 
@@ -30,7 +30,7 @@ class Blocks:
 BLOCKS = Blocks()
 
 
-def interleave(ids, size, piece=1_000):
+def interleave(ids, size, piece=ROW):
     """A text in `size` shards, a list of int arrays: each takes every size-th piece of so many words.
 
     Halves of a text are about different things, and ranks that read about different things drift apart between two
