@@ -1,18 +1,18 @@
 """More ranks than cores, and what they cost in quality: `python -m benchmarks.many_ranks [--ranks 1 2 4 8]`.
 
 Trains the block trainer on the same text for as many epochs with each number of ranks, all on this machine, in turns.
-Prints words/s of all ranks together and the quality of the vectors: the share of expected neighbours that are found
-(see `benchmarks.strategies`) and WordSim-353. With more ranks each sees less of the text between two exchanges that
-are as many as before, and more changes are added up in each.
+Prints words/s of all ranks together and the scores of the vectors. Each epoch has as many exchanges as before, at
+least `Blocks.intervals`; so with more ranks, each sees less of the text before it learns what the others have found,
+and the changes of more ranks are added up.
 """
 
 import argparse
 import sys
+from pathlib import Path
 from statistics import mean, median
 
 from benchmarks.options import check_writable, positive, write_json
-from benchmarks.strategies import quality
-from benchmarks.words_per_second import frequent, train_on_ranks
+from benchmarks.words_per_second import SCORES, frequent, quality, train_on_ranks
 from helpers.cluster import RankFailure
 from helpers.text import load_corpus
 
@@ -21,13 +21,11 @@ def run(n, ids, vocab, epochs, seed):
     """One run: words/s of n ranks, and the quality of their vectors."""
     results = train_on_ranks(n, ids, vocab, epochs, seed)
     seconds = max(seconds for _, seconds, *_ in results)
-    found = quality(results[0][0], vocab)
     spent = results[0][-1]["spent"]
     return {
         "words_per_s": epochs * len(ids) / seconds,
         "waiting": spent.get("waiting for Horovod", 0.0) / seconds,
-        "found": found["found"],
-        "wordsim353": found["wordsim353"],
+        **quality(results[0][0][1:], vocab.words[1:]),
     }
 
 
@@ -42,18 +40,24 @@ def measure(words, options):
     return runs
 
 
+def known(rows, score):
+    """The values of a score that could be computed, one for each seed."""
+    return [row[score] for row in rows if row[score] is not None]
+
+
 def print_table(runs):
     base = median(row["words_per_s"] for row in runs[2 if 2 in runs else min(runs)])
-    print(f"{'ranks':>5}{'words/s':>12}{'of two':>8}{'waiting':>9}{'found':>7}  (least, most){'WordSim':>9}")
+    scores = [f"{name + ' (least, most)':>26}" for name in SCORES]
+    print(f"{'ranks':>5}{'words/s':>12}{'of two':>8}{'waiting':>9}", *scores)
     for n, rows in runs.items():
-        speed, found = median(row["words_per_s"] for row in rows), [row["found"] for row in rows]
-        scored = [row["wordsim353"] for row in rows if row["wordsim353"] is not None]
-        print(f"{n:>5}{speed:>12,.0f}{speed / base:>8.2f}{median(row['waiting'] for row in rows):>9.1%}", end="")
-        print(f"{mean(found):>7.2f}  ({min(found):.2f}, {max(found):.2f})", end="")
-        print(f"{mean(scored):>9.3f}" if scored else f"{'-':>9}")
+        speed = median(row["words_per_s"] for row in rows)
+        print(f"{n:>5}{speed:>12,.0f}{speed / base:>8.2f}{median(row['waiting'] for row in rows):>9.1%}", end=" ")
+        values = [known(rows, score) for score in SCORES]
+        texts = [f"{mean(found):.3f} ({min(found):.3f}, {max(found):.3f})" if found else "-" for found in values]
+        print(*(f"{text:>26}" for text in texts))
 
 
-def draw(runs, path):
+def draw(runs, corpus, path):
     """Throughput and quality against the number of ranks, written to `path`: medians or means, and each seed."""
     import matplotlib
 
@@ -63,17 +67,27 @@ def draw(runs, path):
     from helpers.plots import COLORS, use_style
 
     use_style()
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3))
-    for axis, what, middle, label in (
-        (axes[0], "words_per_s", median, "words/s of all ranks"),
-        (axes[1], "found", mean, "expected neighbours found"),
-    ):
-        axis.plot([*runs], [middle(row[what] for row in rows) for rows in runs.values()], color=COLORS[0])
-        for n, rows in runs.items():
-            axis.plot([n] * len(rows), [row[what] for row in rows], "o", color=COLORS[0], alpha=0.5)
+    figure, (speed, scored) = plt.subplots(1, 2, figsize=(10, 3))
+    throughput = {n: [row["words_per_s"] / 1e6 for row in rows] for n, rows in runs.items()}
+    draw_line(speed, throughput, median, COLORS[0], "")
+    speed.set(ylabel="million words/s, all ranks", title=f"Speed on {corpus}", ylim=0)
+    for score, color in zip(SCORES, COLORS, strict=False):
+        values = {n: found for n, rows in runs.items() if (found := known(rows, score))}
+        draw_line(scored, values, mean, color, score)
+    scored.set(ylabel="score", title="Quality after as many epochs")
+    if scored.lines:
+        scored.legend()
+    for axis in speed, scored:
         axis.set_xscale("log", base=2)
-        axis.set(xticks=[*runs], xticklabels=[*runs], xlabel="ranks", ylabel=label, ylim=0)
+        axis.set(xticks=[*runs], xticklabels=[*runs], xlabel="ranks")
     figure.savefig(path, metadata={"Software": None})
+
+
+def draw_line(axis, values, middle, color, label):
+    """values: {number of ranks: one value for each seed}."""
+    axis.plot([*values], [middle(found) for found in values.values()], color=color, label=label)
+    for n, found in values.items():
+        axis.plot([n] * len(found), found, "o", color=color, alpha=0.5)
 
 
 def main():
@@ -87,14 +101,15 @@ def main():
     options = parser.parse_args()
     try:
         check_writable(options.json, options.figure)
-        runs = measure(load_corpus(options.corpus).words, options)
+        corpus = load_corpus(options.corpus)
+        runs = measure(corpus.words, options)
     except (OSError, ValueError, RankFailure) as error:
         sys.exit(str(error))
     print_table(runs)
     if options.json:
         write_json(options.json, {"settings": vars(options), "runs": runs})
     if options.figure:
-        draw(runs, options.figure)
+        draw(runs, Path(corpus.name).name, options.figure)
 
 
 if __name__ == "__main__":

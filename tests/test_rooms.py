@@ -110,3 +110,13 @@ def test_a_notebook_imports_from_rooms_and_only_public_names(path):
                 if path.name.startswith("06"):  # puts its own functions into these two, for the trainer to use
                     public |= {"replicas", "shared_negatives"}
                 assert {a.name for a in node.names} <= public, f"{cell.where}: not public in {node.module}"
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, "1"), ("0", "0")])
+def test_onednn_is_on_also_where_tensorflow_leaves_it_off_unless_the_user_says_so(given, found, monkeypatch):
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    if given:
+        monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", given)
+    code = "import helpers, os; print(os.environ['TF_ENABLE_ONEDNN_OPTS'])"
+    said = subprocess.run([sys.executable, "-c", code], cwd=rules.ROOT, capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == found

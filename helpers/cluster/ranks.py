@@ -26,7 +26,6 @@ from helpers.cluster.reaper import tail
 from helpers.cluster.rendezvous import LOOPBACK, check_address, start_rendezvous
 
 DEFAULT_ENV = {
-    "TF_CPP_MIN_LOG_LEVEL": "3",
     "HOROVOD_GLOO_TIMEOUT_SECONDS": "30",
     "HOROVOD_STALL_CHECK_TIME_SECONDS": "10",
     "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "60",
