@@ -33,13 +33,15 @@ test: setup ## lint, the tests, and every notebook against its saved outputs
 	@$(RUN) -m ruff check .
 	@$(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(NBVAL) tests notebooks
 
-bench: setup ## the benchmarks, about an hour: tables, benchmarks/results/*.json and the figure of the README
+bench: setup ## the benchmarks, over an hour: benchmarks/results/*.json and figures of the README (TEXT=file for many_ranks)
 	@$(RUN) -m benchmarks.batching --json benchmarks/results/batching.json
 	@$(RUN) -m benchmarks.losses --json benchmarks/results/losses.json
 	@$(RUN) -m benchmarks.allreduce --json benchmarks/results/allreduce.json
 	@$(RUN) -m benchmarks.strategies --json benchmarks/results/strategies.json
 	@$(RUN) -m benchmarks.words_per_second --json benchmarks/results/words_per_second.json \
 		--figure figures/words_per_second.png
+	@$(RUN) -m benchmarks.many_ranks --corpus "$(or $(TEXT),docs)" --json benchmarks/results/many_ranks.json \
+		--figure figures/many_ranks.png
 
 clean: ## remove build/, .venv and all caches
 	rm -rf build .venv .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -105,11 +105,12 @@ def main():
         runs = measure(corpus.words, options)
     except (OSError, ValueError, RankFailure) as error:
         sys.exit(str(error))
+    name = Path(corpus.name).name
     print_table(runs)
     if options.json:
-        write_json(options.json, {"settings": vars(options), "runs": runs})
+        write_json(options.json, {"settings": {**vars(options), "corpus": name}, "runs": runs})
     if options.figure:
-        draw(runs, Path(corpus.name).name, options.figure)
+        draw(runs, name, options.figure)
 
 
 if __name__ == "__main__":
