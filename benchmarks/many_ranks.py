@@ -1,9 +1,9 @@
 """More ranks than cores, and what they cost in quality: `python -m benchmarks.many_ranks [--ranks 1 2 4 8]`.
 
 Trains the block trainer on the same text for as many epochs with each number of ranks, all on this machine, in turns.
-Prints words/s of all ranks together and the scores of the vectors. Each epoch has as many exchanges as before, at
-least `Blocks.intervals`; so with more ranks, each sees less of the text before it learns what the others have found,
-and the changes of more ranks are added up.
+Prints words/s of all ranks together and the scores of the vectors. Ranks exchange every `Blocks.interval` words of
+each, at least `Blocks.intervals` times in an epoch: so with more ranks an epoch has fewer exchanges, and each of them
+merges the changes of more ranks.
 """
 
 import argparse
