@@ -163,15 +163,14 @@ def command_of(process):
 
 
 def engines(kernel):
-    """The processes of the engines that this kernel has started."""
-    ours = [p for p in psutil.process_iter() if cluster_of(p).startswith(f"ranks-{kernel.pid}-")]
-    return [p for p in ours if "ipyparallel.engine" in command_of(p)]
+    """The processes of the engines that this kernel has started, known by their logs."""
+    return [process for process in kernel.children(recursive=True) if "ipengine" in log_of(process)]
 
 
-def cluster_of(process):
+def log_of(process):
     try:
-        return process.environ().get("IPP_CLUSTER_ID", "")
-    except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+        return os.readlink(f"/proc/{process.pid}/fd/2")
+    except OSError:
         return ""
 
 

@@ -1,7 +1,9 @@
 """For all tests."""
 
+import contextlib
 import signal
 
+import psutil
 import pytest
 from browser import lab, page_in
 from hypothesis import settings
@@ -12,6 +14,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # how long an example takes says something about the machine, and nothing about the code
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_forker_left():
+    """It would end with this process, after it was looked for what the tests left behind."""
+    yield
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "helpers.cluster.forks" in child.cmdline():
+                child.terminate()
 
 
 @pytest.fixture(scope="module")

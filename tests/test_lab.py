@@ -65,7 +65,7 @@ def ipcluster(page):
 def test_00_attaches_to_a_running_ipcluster_and_runs_with_its_outputs_in_the_order_of_the_ranks(page, ipcluster):
     open_notebook(page, "00_start_here.ipynb")
     run_all(page)
-    wait_for(lambda: is_idle(page), RUN_SECONDS)
+    wait_for(lambda: is_idle(page), RUN_SECONDS, every=1)
     cells = code_cells(page)
     assert errors(cells) == [] and len(cells) > 10
     assert any("engines of the running ipcluster" in printed(cell) for cell in cells)

@@ -34,12 +34,11 @@ def test_05_runs_to_its_end_with_a_live_line(page):
     training, lines = index_of(page, "losses = train("), set()
 
     def ended():
-        page.wait_for_timeout(500)
         outputs = page.evaluate(OUTPUTS.format(training))
         lines.update(str(output["data"]) for output in outputs if "rank 0: loss" in str(output.get("data")))
         return is_idle(page)
 
-    wait_for(ended, RUN_SECONDS)
+    wait_for(ended, RUN_SECONDS, every=1)
     cells = code_cells(page)
     assert errors(cells) == [] and all(cell["count"] for cell in cells) and len(lines) > 2
 

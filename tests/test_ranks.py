@@ -1,6 +1,6 @@
 """helpers.cluster.ranks with real engines, real Horovod and real deaths.
 
-Most tests attach to one `ipcluster` of two engines: joining Horovod again takes a second, starting engines seven.
+Most tests attach to one `ipcluster` of two engines: joining Horovod again is quicker than to start engines.
 """
 
 import json
@@ -26,7 +26,7 @@ from ipyparallel.serialize import use_cloudpickle
 from jupyter_client.manager import start_new_kernel
 from waiting import wait_for
 
-from helpers.cluster import RankFailure, connect, engines, on_engine, report
+from helpers.cluster import RankFailure, connect, engines, forks, on_engine, report
 from helpers.cluster.engines import MPI_ENV
 from helpers.cluster.reaper import kill, start_child
 
@@ -152,6 +152,10 @@ def test_exceptions_closures_and_arrays_travel(ranks):
     assert ranks.run(where)[1][0] == 1
 
 
+def test_results_that_take_long_to_unpack_arrive(ranks):
+    assert [len(found) for found in ranks.run(lambda: [{"number": i} for i in range(200_000)])] == [200_000] * 2
+
+
 def test_progress_shows_step_loss_and_speed(ranks, capsys):
     def train(steps):
         for step in range(1, steps + 1):
@@ -201,7 +205,7 @@ def test_bad_arguments_get_one_sentence(arguments, says):
 
 def test_ranks_for_which_there_is_no_memory_are_not_started(monkeypatch):
     monkeypatch.setattr(engines, "available", lambda: 1e9)
-    monkeypatch.setattr(engines, "_cluster", fail)
+    monkeypatch.setattr(engines, "_launch", fail)
     with pytest.raises(ValueError, match="n=100: 100 ranks need at least 30.0 GB of memory, and 1.0 GB are free"):
         connect(100, attach=False)
 
@@ -280,6 +284,7 @@ def test_busy_engines_are_not_waited_for(ipcluster, monkeypatch, capsys, tmp_pat
 
 
 def test_a_start_that_fails_leaves_no_process_and_no_connection(monkeypatch):
+    forks.forker()  # it stays for the next ones
     before = settled()
 
     def too_late(*anything):
@@ -354,17 +359,18 @@ def test_who_has_the_id_of_one_of_ours_by_now_is_not_killed(tmp_path):
 def test_a_killed_kernel_takes_its_engines_along():
     program = """if True:
         import sys, time
-        from helpers.cluster import engines
+        from helpers.cluster import engines, forks
         engines.probe = lambda client, timeout: [  # (without TensorFlow)
             {"id": 0, "pid": client[0].apply_sync(__import__("os").getpid), "host": "", "cores": 1, "gloo": True,
              "mpi_rank": None, "mpi": False}]
         group = engines.start(1, None, {}, 30)
-        print(group.found[0]["pid"], group.cluster.controller.pid, flush=True)
+        print(group.found[0]["pid"], forks.forker().process.pid, flush=True)
         time.sleep(60)
     """
     kernel = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     family = [psutil.Process(int(pid)) for pid in kernel.stdout.readline().split()]
-    assert len(family) == 2
+    family += family[1].children(recursive=True)
+    assert len(family) > 5  # the controller has children of its own
     kernel.kill()
     kernel.communicate()
     psutil.wait_procs(family, timeout=20)
@@ -387,6 +393,21 @@ def test_a_rank_that_dies_in_a_collective_is_named_and_connect_works_again(ipclu
     wait_until(lambda: not any(psutil.pid_exists(engine["pid"]) for engine in ranks.engines))
     with connect(2) as ranks:
         assert len(ranks.run(where)) == 2
+
+
+def test_ranks_whose_forker_is_killed_end_with_all_that_they_started(ipcluster):
+    ranks = connect(2, attach=False, grace=1)
+    forker = psutil.Process(forks.forker().process.pid)
+    ranks.run(lambda: subprocess.Popen(SLEEP).pid)
+    family = forker.children(recursive=True)
+    assert len(family) > 5  # the controller has children of its own
+    forker.kill()
+    with pytest.raises(RankFailure, match="rank 0 .* died"):
+        ranks.run(time.sleep, 60)
+    assert psutil.wait_procs(family, timeout=20)[1] == []
+    with connect(2, attach=False) as ranks:
+        assert {answer[1] for answer in ranks.run(where)} == {0, 1}
+        assert {ip for _, ip in listening(psutil.Process(e["pid"]) for e in ranks.engines)} == {"127.0.0.1"}
 
 
 class Kernel:
@@ -426,7 +447,8 @@ def test_px_cells_an_interrupt_and_a_rank_that_dies_outside_of_a_collective(ipcl
         kernel.run("ranks = connect(2, attach=False, grace=1)")
         shown = kernel.run("%%px\nimport os, signal, horovod.tensorflow as hvd\n"
                            "if hvd.rank() == 1: os.kill(os.getpid(), signal.SIGKILL)")  # fmt: skip
-        assert "RankFailure" in shown and "rank 1 (engine 1) died" in shown
+        assert "RankFailure" in shown and "rank 1 (engine 1) died, killed by SIGKILL" in shown
+        assert "Handling execute_request" in shown.split("The last lines of its log:")[1]
         assert "call connect() again" in kernel.run("%px 1")
 
         assert "2 ranks ready" in kernel.run("ranks = connect(2, attach=False)")

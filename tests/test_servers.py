@@ -15,7 +15,7 @@ import tensorflow as tf
 from jupyter_client.manager import start_new_kernel
 from shown import taken
 
-from helpers.cluster import parameter_servers, server_processes, sharded
+from helpers.cluster import forks, parameter_servers, server_processes, sharded
 from helpers.cluster.parameter_servers import attach_servers, start_servers
 from helpers.cluster.server_processes import ServerFailure
 from helpers.text.corpus import load_corpus
@@ -39,12 +39,6 @@ def cluster():
     with start_servers(2, 2) as cluster:
         yield cluster
     assert gone(cluster.pids.values())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_launcher_left():
-    yield
-    server_processes.launcher().stop()
 
 
 # ---- Tables and steps
@@ -287,24 +281,25 @@ def test_wrong_arguments_are_one_sentence(monkeypatch):
 
 @pytest.fixture
 def another_python(monkeypatch):
-    """A function that lets the launcher be started with another program as its Python."""
+    """A function that lets the forker be started with another program as its Python."""
 
     def use(program):
-        server_processes.launcher.cache_clear()
+        forks._forkers.clear()
         monkeypatch.setattr(sys, "executable", str(program))
 
-    server_processes.launcher().stop()
+    forks.forker().stop()
     yield use
+    forks.forker().stop()
 
 
 def test_a_python_that_cannot_run_is_reported(another_python):
     another_python("/bin/false")
-    with pytest.raises(ServerFailure, match="the process that starts the servers (.*) ended"):
+    with pytest.raises(ServerFailure, match="no server was started: the process that forks them (.*) ended"):
         start_servers(1, 1)
 
 
 def test_whoever_has_the_id_of_a_dead_server_lives_on(another_python, tmp_path):
-    """The launcher names a process that is not its child: its server is dead, and the id has gone to somebody else."""
+    """The forker names a process that is not its child: its server is dead, and the id has gone to somebody else."""
     bystander = subprocess.Popen(["sleep", "60"])
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\nwhile read line; do echo {bystander.pid}; done\n")
@@ -331,7 +326,7 @@ def test_a_system_without_affinity_starts_servers_too(monkeypatch):
     monkeypatch.setattr(tf.distribute, "Server", lambda *arguments: seen.append(arguments) or tf.constant(0))
     with pytest.raises(AttributeError, match="target"):  # of what stands for the server
         server_processes.serve(
-            {"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": {"type": "ps", "index": 0}}, until=None
+            {"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": {"type": "ps", "index": 0}}
         )
     assert seen[0][-1].intra_op_parallelism_threads >= 1
     monkeypatch.setattr(parameter_servers, "select_random_ports", lambda n: pytest.skip(f"{n} ports"))
@@ -402,9 +397,9 @@ def test_a_kernel_interrupted_started_again_and_killed(tmp_path):
         second.append(psutil.Process(second[0]).ppid())
         assert len(second) == 3 and all(psutil.pid_exists(pid) for pid in second)
         assert kernel.errors == ""
-        assert len(list(tmp_path.glob("servers-*"))) == 1
+        assert len(list(tmp_path.glob("forks-*"))) == 1
         os.kill(kernel.manager.provisioner.pid, signal.SIGKILL)
         assert gone(second), "servers outlived their killed kernel"
-        assert not list(tmp_path.glob("servers-*"))
+        assert not list(tmp_path.glob("forks-*"))
         assert not list(tmp_path.glob("victim")), "the log followed a link"
         assert [path.name for path in tmp_path.glob("coordinator*") if not path.is_symlink()] == []

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from shown import taken
 
-from helpers.cluster import server_processes, sharded
+from helpers.cluster import sharded
 from helpers.cluster.parameter_servers import start_servers
 
 ROWS, DIM, BATCH, NOISE, LR = 20_001, 16, 32, 8, 0.3
@@ -16,7 +16,6 @@ of_07 = taken("07", "sgd add local_steps", tf=tf, shards=sharded.shards)
 def cluster():
     with start_servers(2, 2) as cluster:
         yield cluster
-    server_processes.launcher().stop()
 
 
 def loss(rows, others, biases):

@@ -3,10 +3,10 @@
 import time
 
 
-def wait_for(condition, seconds=60):
-    """What condition() gives as soon as it is true; AssertionError when that takes longer."""
+def wait_for(condition, seconds=60, every=0.2):
+    """What condition() gives as soon as it is true, asked `every` so many seconds. AssertionError if it is never so."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {condition}"
-        time.sleep(0.2)
+        time.sleep(every)
     return found

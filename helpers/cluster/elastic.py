@@ -167,11 +167,15 @@ def _end_with_kernel(folder):
 
 def _work(folder, env):
     """Be one process of the job."""
+    import horovod.tensorflow as hvd
+
     ends = multiprocessing.parent_process().join
     threading.Thread(target=lambda: (ends(), os._exit(1)), daemon=True).start()
     with open(Path(folder, f"{env['HOROVOD_HOSTNAME']}-{env['HOROVOD_LOCAL_RANK']}.log"), "a") as log:
         for stream in (1, 2):
             os.dup2(log.fileno(), stream)
+    if not hvd.gloo_built():  # it would crash
+        sys.exit("Horovod Elastic needs Gloo, and this Horovod was built without it: `make setup` builds one with both")
     os.environ.update(env)
     _listen_on_loopback()
     limit_threads(1)

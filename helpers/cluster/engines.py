@@ -1,10 +1,10 @@
 """Where engine processes come from and how they end: used by `helpers.cluster.ranks`."""
 
 import contextlib
-import logging
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -12,11 +12,13 @@ from pathlib import Path
 
 import ipyparallel as ipp
 import psutil
+from ipyparallel.controller.app import IPController
+from ipyparallel.engine.app import IPEngine
 from ipyparallel.error import RemoteError
 from IPython.paths import locate_profile
-from traitlets.config import Config
 
 from helpers.cluster import on_engine
+from helpers.cluster.forks import forker
 from helpers.cluster.processes import available
 from helpers.cluster.reaper import kill, start_child, tail
 
@@ -25,7 +27,8 @@ IMPORT_SECONDS = 120  # how long its engines may take to import TensorFlow and H
 # An engine is admitted at the second beat: by default after 3 to 6 s. It is given up when it has not answered for 30 s,
 # as by default, and ends itself when it has heard nothing for 35 s (175 by default).
 HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
-RANK_BYTES = 300e6  # what a rank holds when it has imported TensorFlow and done nothing
+NO_NANNY = ["--IPEngine.enable_nanny=False"]  # the nanny of an engine passes signals on: here `Engines.interrupt` does
+RANK_BYTES = 300e6  # what a rank of MPI holds when it has imported TensorFlow, and one of Gloo after some steps
 MPI_ENV = {  # Open MPI 4 and 5: as root, more ranks than cores, and shared memory (its TCP listens on every interface)
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -48,16 +51,16 @@ class Engines:
     client: ipyparallel Client. found: one dict per engine (id, pid, host, log, mpi_rank, gloo, mpi).
     controller: "gloo" or "mpi".
     threads: what each may use if all engines of the cluster, also those that are not taken, share the cores.
-    undo: an ExitStack, emptied into that of the object. cluster: the ipyparallel Cluster if we started it.
+    undo: an ExitStack, emptied into that of the object. exit_code: a function of a process id, if we started them.
     """
 
-    def __init__(self, client, everyone, n, controller, undo, cluster=None):
-        self.client, self.found, self.cluster = client, everyone[:n], cluster
+    def __init__(self, client, everyone, n, controller, undo, exit_code=None):
+        self.client, self.found, self.ours, self._exit_code = client, everyone[:n], bool(exit_code), exit_code
         self.controller = choose_controller(controller, everyone)
         hosts = [engine["host"] for engine in everyone]
         self.threads = max(1, min(e["cores"] // hosts.count(e["host"]) for e in everyone))
         # a psutil.Process stays the process that it was when its id is given to another one
-        self._processes = {e["id"]: psutil.Process(e["pid"]) for e in self.found} if cluster else {}
+        self._processes = {e["id"]: psutil.Process(e["pid"]) for e in self.found} if self.ours else {}
         self.undo = undo.pop_all()
         self.undo.callback(kill, self._processes.values())  # engines of mpiexec too, should it have ended before them
 
@@ -66,16 +69,20 @@ class Engines:
         missing = {engine["id"] for engine in self.found} - set(self.client.ids)
         return missing | {i for i, process in self._processes.items() if not process.is_running()}
 
+    def interrupt(self):
+        """Send SIGINT to each engine."""
+        if not self._processes:
+            self.client.send_signal(signal.SIGINT, targets=[engine["id"] for engine in self.found], block=False)
+        for process in self._processes.values():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGINT)
+
     def ending(self, engine):
-        """How an engine's process ended, as ", killed by SIGKILL"; "" where its launcher does not know."""
-        for launcher in _launchers(self.cluster) if self.cluster else []:
-            if launcher.pid == engine["pid"] and not launcher.process.is_running():
-                # ipyparallel's own thread waits for the process too, only one of two waiters is told the exit code,
-                # and the public join() is a coroutine, which cannot be awaited here
-                launcher._wait_thread.join(2)
-                code = launcher.process.wait(0)
-                return f", killed by {signal.Signals(-code).name}" if (code or 0) < 0 else f", exit code {code}"
-        return ""
+        """How an engine's process ended, as ", killed by SIGKILL"; "" where only its mpiexec knows."""
+        code = self._exit_code(engine["pid"]) if engine["id"] in self.gone() and self.ours else None
+        if code is None:
+            return ""
+        return f", killed by {signal.Signals(-code).name}" if code < 0 else f", exit code {code}"
 
 
 def attach(n, controller):
@@ -100,7 +107,7 @@ def attach(n, controller):
 
 
 def start(n, controller, env, timeout):
-    """A new cluster of n engines, under a cluster id of its own.
+    """A new cluster of n engines, with a folder of its own.
 
     Raises ValueError if there is no memory for them, RankFailure if they are not up in time.
     """
@@ -110,13 +117,12 @@ def start(n, controller, env, timeout):
     here = sys.modules.get("horovod.tensorflow")  # where the kernel has it, it saves a first start in vain
     if controller is None and here and not here.gloo_built():
         controller = "mpi"
-    cluster = _cluster(n, controller)
     try:
         with contextlib.ExitStack() as undo:
-            client = _launch(cluster, env, timeout, undo)
+            client, exit_code = _launch(n, controller, env, timeout, undo)
             found = probe(client, timeout)
             if controller or found[0]["gloo"]:
-                return Engines(client, found, n, controller, undo, cluster)
+                return Engines(client, found, n, controller, undo, exit_code)
     except (TimeoutError, psutil.NoSuchProcess) as error:
         raise RankFailure(f"{n} engines did not start: {error}") from None
     return start(n, "mpi", env, timeout)
@@ -145,59 +151,69 @@ def choose_controller(wanted, found):
     return chosen
 
 
-def _cluster(n, controller):
-    """An ipyparallel Cluster that is not started yet. Raises ValueError if it wants an mpiexec and there is none."""
-    # the mpiexec of the wheel, also where .venv/bin is not on the PATH
-    mpiexec = shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which("mpiexec")
-    if controller == "mpi" and not mpiexec:
-        raise ValueError('controller="mpi": there is no mpiexec on the PATH')
-    return ipp.Cluster(
-        n=n,
-        engines="mpi" if controller == "mpi" else "local",
-        cluster_id=f"ranks-{os.getpid()}-{time.monotonic_ns()}",
-        controller_args=HEARTBEAT,
-        delay=0,
-        log_level=logging.CRITICAL,
-        config=Config({"MPILauncher": {"mpi_cmd": [mpiexec]}} if mpiexec else {}),
-    )
+def _launch(n, controller, env, timeout, undo):
+    """Start a controller and n engines: a client that sees them all, and a function from process id to exit code.
 
-
-def _launch(cluster, env, timeout, undo):
-    """Start its processes and wait for the engines; returns a client. undo: given what ends each thing started."""
+    undo: given what ends each of them. Forked, an engine is there in a fraction of a second; but mpiexec starts its
+    own, and on a Mac a process cannot rely on what another one has imported.
+    """
     folder = tempfile.mkdtemp(prefix="ranks-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     reaper = start_child("reaper", folder)
     undo.callback(reaper.communicate)
-    undo.callback(_stop_cluster, cluster)
-    cluster.start_controller_sync()
-    cluster.start_engines_sync(environment={**MPI_ENV, **dict.fromkeys(MPI_FOLDERS, folder), **env})
-    for launcher in [cluster.controller, *_launchers(cluster)]:
-        print(launcher.pid, file=reaper.stdin, flush=True)
-    client = cluster.connect_client_sync(timeout=timeout)
-    undo.callback(client.close, linger=0)
-    _wait_for_engines(cluster, client, timeout)
+    env = {"IPP_PROFILE_DIR": folder, **env}
+    ours = forker(env) if controller != "mpi" and sys.platform != "darwin" else None
+    programs = [("ipcontroller", [], HEARTBEAT)]
+    if controller == "mpi":
+        env = {**MPI_ENV, **dict.fromkeys(MPI_FOLDERS, folder), **env}
+        programs.append(("ipengine", [_mpiexec(), "-n", str(n)], NO_NANNY))
+    else:
+        programs += [("ipengine", [], NO_NANNY)] * n
+    started = {}
+    for number, (name, launcher, options) in enumerate(programs):
+        log = Path(folder, f"{name}-{number}.log")
+        if ours:
+            process = ours.fork(be, name, options, env=env, log=log, timeout=timeout)
+        else:
+            module = f"ipyparallel.{name.removeprefix('ip')}"
+            process = _program([*launcher, sys.executable, "-m", module, *options], env, log)
+        started[process.pid] = process
+        undo.callback(kill, [process])
+        print(process.pid, file=reaper.stdin, flush=True)
+    client = _wait_for_engines(n, folder, started.values(), time.monotonic() + timeout, undo)
+    return client, ours.exit_code if ours else lambda pid: started[pid].poll() if pid in started else None
+
+
+def _mpiexec():
+    """That of the wheel, also where .venv/bin is not on the PATH; or the system's. ValueError if there is none."""
+    found = shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which("mpiexec")
+    if not found:
+        raise ValueError('controller="mpi": there is no mpiexec on the PATH')
+    return found
+
+
+def _program(command, env, log):
+    with open(log, "w") as output:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+        return psutil.Popen(command, env={**os.environ, **env}, start_new_session=True, **streams)
+
+
+def _wait_for_engines(n, folder, processes, deadline, undo):
+    """A client that sees n engines. TimeoutError, with the end of their logs, when they are late or one has ended."""
+    client, file = None, Path(folder, "security", "ipcontroller-client.json")
+    while not client or len(client.ids) < n:
+        ended = not all(process.is_running() for process in processes)
+        if ended or time.monotonic() > deadline:
+            said = "\n".join(map(tail, sorted(Path(folder).glob("ip*.log"))))
+            why = "one ended at once" if ended else f"{len(client.ids) if client else 0} were there in time"
+            raise TimeoutError(f"{why}. The last lines of their logs:\n{said}")
+        if not client:
+            with contextlib.suppress(OSError, ValueError):  # the file is not there yet, or half written
+                client = ipp.Client(str(file), timeout=max(1, deadline - time.monotonic()))
+                undo.callback(client.close, linger=0)
+        time.sleep(0.05)
     return client
 
 
-def _stop_cluster(cluster):
-    """Kill the engines at once (they hold nothing to save, and may be stuck in a collective), then the controller."""
-    kill(launcher.process for launcher in _launchers(cluster) if launcher.process)
-    cluster.stop_cluster_sync()
-    Path(cluster.profile_dir, "log", f"engines{cluster.cluster_id}.json").unlink(missing_ok=True)
-
-
-def _wait_for_engines(cluster, client, timeout):
-    """As Client.wait_for_engines, which does not notice an engine that ends at once."""
-    deadline = time.monotonic() + timeout
-    while len(client.ids) < cluster.n:
-        ended = not all(launcher.process.is_running() for launcher in _launchers(cluster))
-        if ended or time.monotonic() > deadline:
-            why = "one ended at once" if ended else f"{len(client.ids)} were there after {timeout} s"
-            said = "\n".join(tail(launcher.output_file) for launcher in _launchers(cluster))
-            raise TimeoutError(f"{why}. The last lines of their logs:\n{said}")
-        time.sleep(0.05)
-
-
-def _launchers(cluster):
-    """What launched each engine, or all of them (mpiexec); nothing before the start."""
-    started = cluster.engine_set
-    return list(getattr(started, "launchers", {0: started}).values()) if started else []
+def be(name, options):
+    """Be the "ipcontroller", or an "ipengine", of the cluster that the environment names."""
+    {"ipcontroller": IPController, "ipengine": IPEngine}[name].launch_instance(argv=options)

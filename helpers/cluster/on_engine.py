@@ -1,6 +1,6 @@
 """What `helpers.cluster.ranks` runs on the engines."""
 
-import gc
+import functools
 import os
 import socket
 import sys
@@ -12,11 +12,7 @@ import psutil
 def describe():
     """Who this engine is and what its Horovod can do."""
     _native_output_to_log()
-    gc.disable()  # a quarter of the import would go to looking for garbage among new modules
-    try:
-        import horovod.tensorflow as hvd
-    finally:
-        gc.enable()
+    import horovod.tensorflow as hvd
 
     rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK"))
     return {
@@ -35,6 +31,7 @@ def initialise(size, threads, env):
     """Set threads and environment, call hvd.init(); returns (rank, size)."""
     os.environ.update(env)
     limit_threads(threads)
+    _trace_horovod_as_it_is()
     import horovod.tensorflow as hvd
 
     if "HOROVOD_GLOO_RENDEZVOUS_ADDR" in env:
@@ -74,6 +71,14 @@ def limit_threads(threads):
             f"TensorFlow already runs with {running or 'all'} threads in this process and a rank may have {threads}: "
             "restart the engines (ipcluster stop, ipcluster start) before connect()"
         ) from None
+
+
+@functools.cache
+def _trace_horovod_as_it_is():
+    """Without it AutoGraph rewrites Horovod's functions, which need none of it: a second in each rank."""
+    from tensorflow.python.autograph.core import config
+
+    config.CONVERSION_RULES = (config.DoNotConvert("horovod"), *config.CONVERSION_RULES)
 
 
 def _own_address():

@@ -18,7 +18,6 @@ import gc
 import json
 import logging
 import os
-import signal
 import sys
 import tempfile
 
@@ -207,7 +206,7 @@ def main(arguments):
     if task.get("type") not in ROLES or arguments != [task["type"]]:
         usage = "usage: TF_CONFIG=... python -m helpers.cluster.parameter_servers worker|ps"
         sys.exit(f"{usage}; TF_CONFIG must name the task of this process: its task is {task}")
-    serve(config, until=signal.pause)
+    serve(config)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import contextlib
 import functools
 import math
 import numbers
-import signal
 import time
 
 from ipyparallel.client.magics import ParallelMagics
@@ -42,11 +41,12 @@ def connect(n=2, *, timeout=60, grace=20, controller=None, address=None, attach=
     controller: "gloo", "mpi" or None (MPI where the engines were started by mpiexec, else Gloo).
     address: IP address of this machine that engines on other hosts can reach; None listens on loopback only.
     attach: use the engines of a running `ipcluster` when it answers and has n of them.
-    env: environment variables set on every rank before `hvd.init()`, such as {"HOROVOD_FUSION_THRESHOLD": "0"}.
+    env: environment variables set on every rank before `hvd.init()`, such as {"HOROVOD_FUSION_THRESHOLD": "0"}. On
+    engines that are started here those of TensorFlow too are in time.
 
     Returns Ranks. Ranks that are still open in this kernel are closed first.
     Raises ValueError for bad arguments, RankFailure when ranks do not come up in time. What it raises, and Ctrl-C too,
-    leaves nothing running that it started.
+    leaves nothing running that it started but the process that forks engines, which ends with this one.
     """
     global _last
     _check(n, controller, address)
@@ -61,7 +61,7 @@ def connect(n=2, *, timeout=60, grace=20, controller=None, address=None, attach=
     except BaseException:
         group.undo.close()
         raise
-    where = "engines started here" if group.cluster else "engines of the running ipcluster"
+    where = "engines started here" if group.ours else "engines of the running ipcluster"
     print(f"{n} ranks ready: {ranks.controller}, {ranks.threads} thread(s) each, {where}")
     return ranks
 
@@ -105,7 +105,7 @@ class Ranks(contextlib.AbstractContextManager):
         """Wait `timeout` seconds for an AsyncResult of `view`; returns its result. See `run`."""
         give_up, line = time.monotonic() + timeout, LiveLine(progress)
         try:
-            while not call.done() and time.monotonic() < give_up and len(self.dead()) < self.size:
+            while not call.done() and time.monotonic() < give_up and (not self.dead() or self._awaited(call)):
                 call.wait(0.2)
                 line.show(call.data[0])
                 if self.dead():
@@ -118,6 +118,11 @@ class Ranks(contextlib.AbstractContextManager):
         if self.dead() or not call.done():
             raise self._failure("died" if self.dead() else f"did not answer within {timeout} s")
         return call.get()
+
+    def _awaited(self, call):
+        """The ranks that live and have not answered yet."""
+        due = self.view.client.outstanding
+        return {rank for rank, message in enumerate(call.msg_ids) if message in due} - set(self.dead())
 
     def dead(self):
         """The ranks whose engine is gone."""
@@ -142,7 +147,7 @@ class Ranks(contextlib.AbstractContextManager):
                 what = "an IP address of this machine that they can reach (no password: trusted networks only)"
                 raise ValueError(f"the engines are on several hosts: give connect(address=...) {what}")
             slots = start_rendezvous(self.engines, address or LOOPBACK, self._undo)
-            if not self._group.cluster:
+            if not self._group.ours:
                 self._undo.callback(self._shut_horovod_down)
             envs = [{**slot, **env} for slot in slots]
         call = self.view.map_async(functools.partial(on_engine.initialise, self.size, self.threads), envs)
@@ -178,7 +183,7 @@ class Ranks(contextlib.AbstractContextManager):
 
     def _interrupt(self, call):
         """After Ctrl-C: interrupt the engines, then close. (Inside a collective they cannot be interrupted.)"""
-        self.view.client.send_signal(signal.SIGINT, targets=self.view.targets, block=False)
+        self._group.interrupt()
         call.wait(engines.ANSWER_SECONDS)
         self.close()
         print("interrupted: these ranks are closed, connect() gives new ones")

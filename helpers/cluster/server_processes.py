@@ -1,24 +1,16 @@
 """Where the processes of TensorFlow's servers come from and how they end; see `helpers.cluster.parameter_servers`."""
 
-import atexit
 import contextlib
-import functools
-import json
-import multiprocessing
 import os
-import select
-import shutil
 import signal
-import sys
-import tempfile
 import time
-from pathlib import Path
 
 import grpc
 import joblib
 import psutil
 
-from helpers.cluster.reaper import kill, start_child, tail
+from helpers.cluster.forks import forker
+from helpers.cluster.reaper import kill, tail
 
 os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # before TensorFlow: a call to a dead server fails, not waits
 
@@ -36,53 +28,6 @@ class ServerFailure(RuntimeError):
 
 class PortTaken(ServerFailure):
     """A port that was to be listened on is somebody else's."""
-
-
-class Launcher:
-    """A child process that has imported TensorFlow once and forks servers, each in a fraction of a second.
-
-    It stays for the clusters to come, and ends with its servers and their logs when this process does, also by SIGKILL.
-    Not multiprocessing's forkserver, which starts no faster, but runs the caller's script again in each server, lets
-    a notebook's interrupt reach them, and prints what TensorFlow says when it is imported.
-    """
-
-    def __init__(self):
-        self.directory = tempfile.mkdtemp(prefix="servers-")
-        self._log = Path(self.directory, "start.log")
-        env = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OPENBLAS_NUM_THREADS": "1"}
-        with open(self._log, "w") as log:
-            self.process = start_child("server_processes", self.directory, env=env, stderr=log)
-        atexit.register(self.stop)
-
-    def fork(self, config, log, timeout):
-        """Start the server of a TF_CONFIG, a dict: its psutil.Process. psutil.NoSuchProcess if it is no more."""
-        with contextlib.ExitStack() as undo:
-            undo.callback(self.stop)  # also when interrupted: the next answer would be that of this call
-            try:
-                print(json.dumps([config, str(log)]), file=self.process.stdin, flush=True)
-                answered = select.select([self.process.stdout], [], [], timeout)[0]
-                pid = int(self.process.stdout.readline() if answered else "")
-            except (OSError, ValueError):
-                what = f"has not imported TensorFlow within {timeout:.0f} s, or ended"
-                said = tail(self._log)
-                raise ServerFailure(f"the process that starts the servers {what}. It said:\n{said}") from None
-            undo.pop_all()
-        server = psutil.Process(pid)
-        if server.ppid() != self.process.pid:  # the id belongs to somebody else already
-            raise psutil.NoSuchProcess(pid)
-        return server
-
-    def stop(self):
-        launcher.cache_clear()
-        self.process.kill()
-        self.process.communicate()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-
-@functools.cache
-def launcher():
-    """The launcher of this process, started when it is first needed."""
-    return Launcher()
 
 
 class Servers:
@@ -105,9 +50,12 @@ class Servers:
         due = [task for task in self.addresses if task in tasks or task not in self.dead()]
         for role, index in tasks:
             config = {"cluster": self.spec, "task": {"type": role, "index": index}}
-            log = self.logs[role, index] = Path(launcher().directory, f"{role}{index}-{time.monotonic_ns()}.log")
+            ours, no_gpu = forker(), {"CUDA_VISIBLE_DEVICES": ""}
+            log = self.logs[role, index] = ours.directory / f"{role}{index}-{time.monotonic_ns()}.log"
             try:
-                self.processes[role, index] = launcher().fork(config, log, timeout)
+                self.processes[role, index] = ours.fork(serve, config, env=no_gpu, log=log, timeout=timeout)
+            except TimeoutError as error:
+                raise ServerFailure(f"no server was started: {error}") from None
             except psutil.NoSuchProcess:
                 raise self._death(role, index) from None
         self._wait(due, timeout)
@@ -138,8 +86,8 @@ class Servers:
         return kind(f"{role} {index} died while it started. The last lines of its log:\n{said}")
 
 
-def serve(config, until):
-    """Be the worker or parameter server of this TF_CONFIG, a dict, until `until()` returns."""
+def serve(config):
+    """Be the worker or parameter server of this TF_CONFIG, a dict, for good."""
     spec, task = config["cluster"], config["task"]
     hosts = [address.rsplit(":", 1)[0] for role in ROLES for address in spec[role]]
     neighbours = hosts.count(spec[task["type"]][task["index"]].rsplit(":", 1)[0])
@@ -150,27 +98,4 @@ def serve(config, until):
     )
     server = tf.distribute.Server(tf.train.ClusterSpec(spec), task["type"], task["index"], "grpc", options)
     print(f"serving at {server.target}", flush=True)
-    until()
-
-
-def main(directory):
-    """For each line of stdin, [TF_CONFIG, path of the log], fork a server and print its process id."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies: a server that has ended is no more
-    for line in sys.stdin:
-        server = multiprocessing.get_context("fork").Process(target=_serve_until_we_end, args=json.loads(line))
-        server.start()
-        print(server.pid, flush=True)
-    shutil.rmtree(directory, ignore_errors=True)
-    os._exit(0)  # multiprocessing would wait for the servers, and they wait for us
-
-
-def _serve_until_we_end(config, log):
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    for stream in (1, 2):
-        os.dup2(output, stream)
-    serve(config, until=multiprocessing.parent_process().join)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+    signal.pause()

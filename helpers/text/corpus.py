@@ -1,7 +1,6 @@
 """Where words come from: documentation on this disk, text8, planted topics, or a file of yours."""
 
 import ast
-import gc
 import gzip
 import hashlib
 import importlib.metadata
@@ -188,11 +187,7 @@ def _docs(installed, cache, progress):
 
 def _build_docs(installed, path, progress):
     """Write the parts as one line of JSON, then one line of words for each distinct docstring."""
-    gc.freeze()  # the collector would search TensorFlow, once loaded, again and again for garbage
-    try:
-        texts, parts = _harvest(installed, progress)
-    finally:
-        gc.unfreeze()
+    texts, parts = _harvest(installed, progress)
     with written_whole(path) as file:
         file.write("\n".join([json.dumps(parts), *texts]))
     for old in sorted(path.parent.glob("docs-*.txt"), key=os.path.getmtime)[:-3]:
