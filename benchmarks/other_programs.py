@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,12 +114,15 @@ class Program:
 def run_to_its_end(command, log):
     """The exit code of a command whose output goes to the file `log`. No process of its group outlives this call."""
     options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "start_new_session": True}
-    with open(log, "wb") as file, subprocess.Popen(command, stdout=file, **options) as process:
+    with open(log, "wb") as file, ThreadPoolExecutor(1) as pool:
+        # in a thread: Ctrl-C while Popen is at work would leave a process that nobody knows
+        starting = pool.submit(subprocess.Popen, command, stdout=file, **options)
         try:
-            return process.wait()
+            return starting.result().wait()
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: no permission to kill a zombie
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(starting.result().pid, signal.SIGKILL)
+            starting.result().wait()
 
 
 def reported_speed(output, threads):

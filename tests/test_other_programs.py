@@ -1,8 +1,12 @@
 """Other programs in the benchmark of words/s: what they report, and how they fail or are interrupted."""
 
+import os
 import shlex
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 
 import psutil
 import pytest
@@ -10,7 +14,7 @@ from trainers import write_trainer
 from waiting import wait_for
 
 from benchmarks import words_per_second
-from benchmarks.other_programs import Program, Text, reported_speed, times_of
+from benchmarks.other_programs import Program, Text, reported_speed, run_to_its_end, times_of
 from helpers.text.vocab import Vocab
 
 NO_SCORES = dict.fromkeys(words_per_second.SCORES)
@@ -162,6 +166,22 @@ def test_an_interrupt_kills_a_program_with_its_children_and_leaves_no_file(again
         against(f"#!/bin/sh\n(sleep 20; : > {end}) &\necho $$ $! > {pids}\nkill -INT $PPID\nwait\n")
     wait_for(lambda: not any(map(alive, map(int, pids.read_text().split()))))
     assert not end.exists() and not list(temporary.iterdir())
+
+
+def test_an_interrupt_while_a_program_is_being_started_leaves_no_process(monkeypatch, tmp_path):
+    started = []
+
+    class Slow(subprocess.Popen):
+        def __init__(self, *given, **options):
+            super().__init__(*given, **options)
+            started.append(self.pid)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+
+    monkeypatch.setattr(subprocess, "Popen", Slow)
+    with pytest.raises(KeyboardInterrupt):
+        run_to_its_end(["sleep", "20"], tmp_path / "log")
+    assert started and not any(map(alive, started))
 
 
 def alive(pid):
