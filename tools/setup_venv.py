@@ -148,7 +148,7 @@ def install_requirements():
     """All but MPI and Horovod, which needs TensorFlow to be there first."""
     chosen = VENV / "requirements.txt"
     chosen.write_text(requirements_before_horovod(REQUIREMENTS.read_text()))
-    pip("install", "--requirement", chosen)
+    pip("install", "--no-compile", "--requirement", chosen)  # Python compiles what it uses when it uses it first
     pip("install", "--no-deps", pin("tf-keras"))  # it asks for `tensorflow`, also where `tensorflow-cpu` is installed
 
 
