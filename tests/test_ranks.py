@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -294,6 +295,20 @@ def test_a_start_that_fails_leaves_no_process_and_no_connection(monkeypatch):
     with pytest.raises(RankFailure, match="1 engines did not start: no engine came"):
         engines.start(1, "gloo", {}, 20)
     wait_until(lambda: held() == before)
+
+
+def test_a_client_that_was_told_of_one_engine_only_is_followed_by_another(monkeypatch):
+    """An engine that registers while a client connects is neither in the answer nor in the messages that follow."""
+    moments, update = [], ipp.Client._update_engines
+
+    def update_with_one_at_first(client, found):
+        moments.extend([time.monotonic()] * len(found))
+        early = found and time.monotonic() < moments[0] + 0.5
+        update(client, dict(islice(found.items(), max(0, 1 - len(client._engines)))) if early else found)
+
+    monkeypatch.setattr(ipp.Client, "_update_engines", update_with_one_at_first)
+    with connect(2, attach=False, timeout=30) as ranks:
+        assert len(ranks.view.client.ids) == 2
 
 
 def test_a_connection_file_left_behind_does_not_mislead(ipcluster, tmp_path, monkeypatch):

@@ -198,18 +198,24 @@ def _program(command, env, log):
 
 
 def _wait_for_engines(n, folder, processes, deadline, undo):
-    """A client that sees n engines. TimeoutError, with the end of their logs, when they are late or one has ended."""
-    client, file = None, Path(folder, "security", "ipcontroller-client.json")
+    """A client that sees n engines. TimeoutError, with the end of their logs, when they are late or one has ended.
+
+    A new client each second: one that connects in the moment in which an engine registers never hears of that engine.
+    """
+    client, renew, file = None, 0, Path(folder, "security", "ipcontroller-client.json")
     while not client or len(client.ids) < n:
         ended = not all(process.is_running() for process in processes)
         if ended or time.monotonic() > deadline:
             said = "\n".join(map(tail, sorted(Path(folder).glob("ip*.log"))))
             why = "one ended at once" if ended else f"{len(client.ids) if client else 0} were there in time"
             raise TimeoutError(f"{why}. The last lines of their logs:\n{said}")
-        if not client:
+        if time.monotonic() > renew:
             with contextlib.suppress(OSError, ValueError):  # the file is not there yet, or half written
-                client = ipp.Client(str(file), timeout=max(1, deadline - time.monotonic()))
-                undo.callback(client.close, linger=0)
+                new = ipp.Client(str(file), timeout=max(1, deadline - time.monotonic()))
+                undo.callback(new.close, linger=0)
+                if client is not None:  # it is false while it knows of no engine
+                    client.close(linger=0)
+                client, renew = new, time.monotonic() + 1
         time.sleep(0.05)
     return client
 
