@@ -37,10 +37,6 @@ def exercise(name):
     return node and _Loader("").construct_document(node)  # this one alone: gensim takes a second to load
 
 
-def exercise_names():
-    return list(_nodes(TABLE))
-
-
 @cache
 def _nodes(table):
     return {key.value: value for key, value in yaml.compose(table.read_text("utf-8"), _Loader).value}
