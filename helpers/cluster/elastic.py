@@ -10,7 +10,6 @@ that a new one is there in a second, and all that listens does so on 127.0.0.1, 
 """
 
 import json
-import multiprocessing
 import os
 import pickle
 import shutil
@@ -23,8 +22,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import cloudpickle
-import psutil
 
+from helpers.cluster.engines import IMPORT_SECONDS
+from helpers.cluster.forks import forker
 from helpers.cluster.live_line import LiveLine
 from helpers.cluster.on_engine import limit_threads
 from helpers.cluster.ranks import DEFAULT_ENV
@@ -128,11 +128,10 @@ def drive(folder):
     from horovod.runner.util.network import get_local_intfs
 
     os.dup2(2, 1)
-    threading.Thread(target=_end_with_kernel, args=(folder,), daemon=True).start()
+    ours, one_at_a_time = forker(), threading.Lock()
+    threading.Thread(target=_end_with_kernel, args=(folder, ours), daemon=True).start()
     _listen_on_loopback()
     hosts, start, *limits, cooldown = pickle.loads(Path(folder, "job").read_bytes())[0]
-    multiprocessing.set_start_method("forkserver")
-    multiprocessing.set_forkserver_preload(["__main__", "horovod.tensorflow.elastic"])
     discovery = SimpleNamespace(find_available_hosts_and_slots=lambda: read_hosts(hosts))
     rendezvous = RendezvousServer()
     driver = ElasticDriver(rendezvous, discovery, *limits, cooldown_range=cooldown)
@@ -141,16 +140,17 @@ def drive(folder):
 
     def keep(slot, events):  # in a thread for each process
         env = {name: str(value) for name, value in {**shared, **create_slot_env_vars(slot)}.items()}
-        process = multiprocessing.Process(target=_work, args=(folder, env), daemon=True)
-        process.start()
+        log = Path(folder, f"{slot.hostname}-{slot.local_rank}.log")
+        with one_at_a_time:
+            process = ours.fork(_work, folder, env=env, log=log, timeout=IMPORT_SECONDS)
         said = {"host": slot.hostname, "pid": process.pid}
         print(json.dumps({**said, "time": time.time()}) + "\n", end="", flush=True)  # whole lines, though threads print
-        while process.exitcode is None and not any(event.is_set() for event in events):
-            process.join(0.1)
-        process.kill()
-        process.join()
-        print(json.dumps({**said, "time": time.time(), "exit": process.exitcode}) + "\n", end="", flush=True)
-        return process.exitcode, time.time()
+        while process.is_running() and not any(event.is_set() for event in events):
+            time.sleep(0.1)
+        kill([process])
+        code = ours.exit_code(process.pid)
+        print(json.dumps({**said, "time": time.time(), "exit": code}) + "\n", end="", flush=True)
+        return code, time.time()
 
     driver.wait_for_available_slots(start)
     driver.start(start, keep)
@@ -158,25 +158,19 @@ def drive(folder):
     sys.exit(not codes or any(codes))
 
 
-def _end_with_kernel(folder):
+def _end_with_kernel(folder, ours):
     sys.stdin.read()
     shutil.rmtree(folder, ignore_errors=True)  # first: without its processes the driver may end before this thread
-    kill(psutil.Process().children())
+    ours.stop()
     os._exit(1)
 
 
-def _work(folder, env):
+def _work(folder):
     """Be one process of the job."""
     import horovod.tensorflow as hvd
 
-    ends = multiprocessing.parent_process().join
-    threading.Thread(target=lambda: (ends(), os._exit(1)), daemon=True).start()
-    with open(Path(folder, f"{env['HOROVOD_HOSTNAME']}-{env['HOROVOD_LOCAL_RANK']}.log"), "a") as log:
-        for stream in (1, 2):
-            os.dup2(log.fileno(), stream)
     if not hvd.gloo_built():  # it would crash
         sys.exit("Horovod Elastic needs Gloo, and this Horovod was built without it: `make setup` builds one with both")
-    os.environ.update(env)
     _listen_on_loopback()
     limit_threads(1)
     train, arguments = pickle.loads(pickle.loads(Path(folder, "job").read_bytes())[1])
@@ -192,4 +186,6 @@ def _listen_on_loopback():
 
 
 if __name__ == "__main__":
+    from helpers.cluster.elastic import drive  # under this name the processes find `_work`
+
     drive(sys.argv[1])
