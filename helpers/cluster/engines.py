@@ -27,6 +27,7 @@ IMPORT_SECONDS = 120  # how long its engines may take to import TensorFlow and H
 # An engine is admitted at the second beat: by default after 3 to 6 s. It is given up when it has not answered for 30 s,
 # as by default, and ends itself when it has heard nothing for 35 s (175 by default).
 HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
+THREADS = ["--IPController.use_threads=True"]  # they pass messages on, in place of seven processes
 NO_NANNY = ["--IPEngine.enable_nanny=False"]  # the nanny of an engine passes signals on: here `Engines.interrupt` does
 RANK_BYTES = 300e6  # what a rank of MPI holds when it has imported TensorFlow, and one of Gloo after some steps
 MPI_ENV = {  # Open MPI 4 and 5: as root, more ranks than cores, and shared memory (its TCP listens on every interface)
@@ -106,9 +107,10 @@ def attach(n, controller):
     return None
 
 
-def start(n, controller, env, timeout):
+def start(n, controller, env, timeout, tries=3):
     """A new cluster of n engines, with a folder of its own.
 
+    tries: how often a controller may find that one of the 20 free ports that it has chosen is taken by now.
     Raises ValueError if there is no memory for them, RankFailure if they are not up in time.
     """
     need, free = n * RANK_BYTES / 1e9, available() / 1e9
@@ -123,9 +125,11 @@ def start(n, controller, env, timeout):
             found = probe(client, timeout)
             if controller or found[0]["gloo"]:
                 return Engines(client, found, n, controller, undo, exit_code)
+        controller = "mpi"
     except (TimeoutError, psutil.NoSuchProcess) as error:
-        raise RankFailure(f"{n} engines did not start: {error}") from None
-    return start(n, "mpi", env, timeout)
+        if "Address already in use" not in str(error) or tries <= 1:
+            raise RankFailure(f"{n} engines did not start: {error}") from None
+    return start(n, controller, env, timeout, tries - 1)
 
 
 def probe(client, timeout):
@@ -162,7 +166,7 @@ def _launch(n, controller, env, timeout, undo):
     undo.callback(reaper.communicate)
     env = {"IPP_PROFILE_DIR": folder, **env}
     ours = forker(env) if controller != "mpi" and sys.platform != "darwin" else None
-    programs = [("ipcontroller", [], HEARTBEAT)]
+    programs = [("ipcontroller", [], HEARTBEAT + THREADS)]
     if controller == "mpi":
         env = {**MPI_ENV, **dict.fromkeys(MPI_FOLDERS, folder), **env}
         programs.append(("ipengine", [_mpiexec(), "-n", str(n)], NO_NANNY))

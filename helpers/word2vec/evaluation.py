@@ -8,8 +8,6 @@ from gensim.test.utils import datapath
 from helpers.text.corpus import planted_twin
 
 PAIR_SETS = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}  # gensim ships them, as test data
-ANALOGY_SET = "questions-words.txt"
-ANALOGY_WORDS = 15_000  # answers are looked for among so many of the most frequent words
 
 
 def neighbours(keyed, word, n=10):
@@ -57,7 +55,7 @@ def twins_found(vectors, words):
     return float(np.mean([planted_twin(name) == names[i] for name, i in zip(names, cosines.argmax(1), strict=True)]))
 
 
-def analogies(keyed, restrict=ANALOGY_WORDS):
+def analogies(keyed, restrict=15_000):
     """How many analogy questions are (answered right, covered by the vocabulary, in the file).
 
     The answer is the word with the largest cosine to b - a + c, of vectors of length 1, among the first `restrict`
@@ -66,7 +64,7 @@ def analogies(keyed, restrict=ANALOGY_WORDS):
     """
     index = {word.upper(): i for i, word in reversed(list(enumerate(keyed.index_to_key[:restrict])))}
     unit = keyed.vectors[:restrict] / np.linalg.norm(keyed.vectors[:restrict], axis=1, keepdims=True)
-    lines = Path(datapath(ANALOGY_SET)).read_text("utf-8").upper().splitlines()
+    lines = Path(datapath("questions-words.txt")).read_text("utf-8").upper().splitlines()
     questions = [line.split() for line in lines if not line.startswith(":")]  # that is the title of a section
     covered = np.array([[index[w] for w in q] for q in questions if index.keys() >= set(q)], int).reshape(-1, 4)
     right = 0
