@@ -1,6 +1,7 @@
 """The suite notices a notebook that no longer tells the truth, and a process left behind."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,7 +9,6 @@ from pathlib import Path
 
 import nbformat
 import psutil
-import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,31 +33,24 @@ def run_pytest(folder, *arguments):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
-def run_notebook(folder, source, saved_text):
-    """nbval, as `make test` calls it, on a notebook with one cell and its saved output."""
-    saved = [new_output("stream", text=saved_text)] if saved_text else []
-    cell = new_code_cell(source, execution_count=1, outputs=saved)
+CELLS = {  # source: the output saved with it
+    "assert 2 * 2 == 4\nprint(2 * 2)": "4\n",
+    "print(2 * 2)": "5\n",
+    "assert 2 * 2 == 5": "",
+}
+
+
+def test_right_cells_pass_and_wrong_ones_fail(tmp_path):
+    """nbval, as `make test` calls it, on a notebook with a right cell, another output and a false assert."""
+    saved = [[new_output("stream", text=text)] if text else [] for text in CELLS.values()]
+    cells = [new_code_cell(source, execution_count=n, outputs=saved[n - 1]) for n, source in enumerate(CELLS, 1)]
     kernel = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(new_notebook(cells=[cell], metadata={"kernelspec": kernel}), folder / "toy.ipynb")
-    return run_pytest(folder, *NBVAL, ROOT / "tests" / "nbval_sanitize.cfg", "toy.ipynb")
-
-
-def test_right_notebook_passes(tmp_path):
-    done = run_notebook(tmp_path, "assert 2 * 2 == 4\nprint(2 * 2)", "4\n")
-    assert done.returncode == 0, done.stdout
-    assert "1 passed" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("source", "saved_text", "reason"),
-    [("print(2 * 2)", "5\n", "mismatch 'stdout'"), ("assert 2 * 2 == 5", "", "AssertionError")],
-    ids=["another output", "a false assert"],
-)
-def test_wrong_notebook_fails(source, saved_text, reason, tmp_path):
-    done = run_notebook(tmp_path, source, saved_text)
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), tmp_path / "toy.ipynb")
+    done = run_pytest(tmp_path, *NBVAL, ROOT / "tests" / "nbval_sanitize.cfg", "-rA", "toy.ipynb")
     assert done.returncode == 1, done.stdout
-    assert reason in done.stdout
-    assert "1 failed" in done.stdout
+    ended = set(re.findall(r"^(PASSED|FAILED) .*::Cell (\d)$", done.stdout, re.MULTILINE))
+    assert ended == {("PASSED", "0"), ("FAILED", "1"), ("FAILED", "2")}
+    assert "mismatch 'stdout'" in done.stdout and "AssertionError" in done.stdout
 
 
 def test_process_left_behind_fails_the_session(tmp_path):
