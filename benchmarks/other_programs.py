@@ -20,7 +20,6 @@ import statistics
 import subprocess
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,17 +111,26 @@ class Program:
 
 
 def run_to_its_end(command, log):
-    """The exit code of a command whose output goes to the file `log`. No process of its group outlives this call."""
+    """The exit code of a command whose output goes to the file `log`. No process of its group outlives this call.
+
+    Call it in the main thread.
+    """
     options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "start_new_session": True}
-    with open(log, "wb") as file, ThreadPoolExecutor(1) as pool:
-        # in a thread: Ctrl-C while Popen is at work would leave a process that nobody knows
-        starting = pool.submit(subprocess.Popen, command, stdout=file, **options)
-        try:
-            return starting.result().wait()
-        finally:
+    process, interrupts = None, []  # Ctrl-C is noted while Popen is at work: nobody knows the process yet
+    handler = signal.signal(signal.SIGINT, lambda *given: interrupts.append(given))
+    try:
+        with open(log, "wb") as file:
+            process = subprocess.Popen(command, stdout=file, **options)
+        signal.signal(signal.SIGINT, handler)
+        if interrupts:
+            raise KeyboardInterrupt
+        return process.wait()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if process:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: no permission to kill a zombie
-                os.killpg(starting.result().pid, signal.SIGKILL)
-            starting.result().wait()
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def reported_speed(output, threads):
