@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from helpers.cluster import HostsUnavailable, hosts
-from helpers.cluster.engines import HEARTBEAT
+from helpers.cluster.engines import CONTROLLER
 from helpers.text.corpus import load_corpus
 
 MARK = "W2V_TEST_SESSION"
@@ -53,7 +53,7 @@ def pytest_configure(config):
     os.environ["IPYTHONDIR"] = config.ipython_directories[1]  # no test or notebook meets the reader's own ipcluster
     profile = Path(os.environ["IPYTHONDIR"], "profile_default")
     profile.mkdir()
-    beats = "".join(f"c.{option.removeprefix('--')}\n" for option in HEARTBEAT)
+    beats = "".join(f"c.{option.removeprefix('--')}\n" for option in CONTROLLER)
     (profile / "ipcontroller_config.py").write_text(beats)  # an `ipcluster start` of the tests is as quick as `connect`
 
 

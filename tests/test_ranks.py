@@ -3,6 +3,7 @@
 Most tests attach to one `ipcluster` of two engines: joining Horovod again is quicker than to start engines.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -312,19 +313,38 @@ def test_a_client_that_was_told_of_one_engine_only_is_followed_by_another(monkey
         assert len(ranks.view.client.ids) == 2
 
 
-def test_a_controller_whose_port_was_taken_is_followed_by_another(monkeypatch):
-    launched, launch, threads = [], engines._launch, engines.THREADS
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+PORTS = ["registration", "control", "mux", "task", "iopub", "ping", "pong"]  # in the order in which they are chosen
+
+
+@pytest.mark.parametrize("place", range(len(PORTS)), ids=PORTS)
+def test_a_controller_whose_port_was_taken_is_followed_by_another(place, monkeypatch):
+    """It chooses ports, and listens there a moment later, on most of them in other threads."""
+    launched, launch, as_it_is = [], engines._launch, engines.CONTROLLER
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(place + 1)]
+        *free, taken = [server.getsockname()[1] for server in servers]
+        for server in servers[:-1]:
+            server.close()
 
         def the_first_on_a_taken_port(*arguments):
-            port = [] if launched else [f"--IPController.ports={taken.getsockname()[1]}"]
-            launched.append(port)
-            monkeypatch.setattr(engines, "THREADS", threads + port)
+            ports = [] if launched else [f"--IPController.ports={port}" for port in (*free, taken)]
+            launched.append(ports)
+            monkeypatch.setattr(engines, "CONTROLLER", as_it_is + ports)
             return launch(*arguments)
 
         monkeypatch.setattr(engines, "_launch", the_first_on_a_taken_port)
+        begin = time.monotonic()
         with engines.start(1, "gloo", {}, 60).undo:
-            assert len(launched) == 2
+            assert len(launched) == 2 and time.monotonic() - begin < 30
+
+
+@MPI
+def test_a_launcher_that_ends_at_once_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(engines, "_mpiexec", lambda: shutil.which("false"))
+    begin = time.monotonic()
+    with pytest.raises(RankFailure, match="one ended at once"):
+        engines.start(1, "mpi", {}, 60)
+    assert time.monotonic() - begin < 30
 
 
 def test_a_connection_file_left_behind_does_not_mislead(ipcluster, tmp_path, monkeypatch):
@@ -399,9 +419,9 @@ def test_a_killed_kernel_takes_its_engines_along():
         time.sleep(60)
     """
     kernel = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    family = [psutil.Process(int(pid)) for pid in kernel.stdout.readline().split()]
-    family += family[1].children(recursive=True)
-    assert len(family) > 4  # the controller has a child of its own
+    engine, forker = (psutil.Process(int(pid)) for pid in kernel.stdout.readline().split())
+    family = {engine, forker, *forker.children(recursive=True)}
+    assert len(family) > 3  # also the controller, and a child of its own
     kernel.kill()
     kernel.communicate()
     psutil.wait_procs(family, timeout=20)

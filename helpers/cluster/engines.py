@@ -20,16 +20,17 @@ from IPython.paths import locate_profile
 from helpers.cluster import on_engine
 from helpers.cluster.forks import forker
 from helpers.cluster.processes import available
-from helpers.cluster.reaper import kill, start_child, tail
+from helpers.cluster.reaper import ended, kill, start_child, tail
 
 ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer, and each of its engines
 IMPORT_SECONDS = 120  # how long its engines may take to import TensorFlow and Horovod
 # An engine is admitted at the second beat: by default after 3 to 6 s. It is given up when it has not answered for 30 s,
-# as by default, and ends itself when it has heard nothing for 35 s (175 by default).
-HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
-THREADS = ["--IPController.use_threads=True"]  # they pass messages on, in place of seven processes
+# as by default, and ends itself when it has heard nothing for 35 s (175 by default). Threads pass messages on, in place
+# of seven processes.
+CONTROLLER = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
+CONTROLLER += ["--IPController.use_threads=True"]
+PORT_TAKEN = "Address already in use"  # what a controller's log says of it; most of them go on, of no use
 NO_NANNY = ["--IPEngine.enable_nanny=False"]  # the nanny of an engine passes signals on: here `Engines.interrupt` does
-RANK_BYTES = 300e6  # what a rank of MPI holds when it has imported TensorFlow, and one of Gloo after some steps
 MPI_ENV = {  # Open MPI 4 and 5: as root, more ranks than cores, and shared memory (its TCP listens on every interface)
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -68,7 +69,7 @@ class Engines:
     def gone(self):
         """The ids of the engines that are no more: the controller says so, or (sooner) their process has ended."""
         missing = {engine["id"] for engine in self.found} - set(self.client.ids)
-        return missing | {i for i, process in self._processes.items() if not process.is_running()}
+        return missing | {i for i, process in self._processes.items() if ended(process)}
 
     def interrupt(self):
         """Send SIGINT to each engine."""
@@ -110,15 +111,15 @@ def attach(n, controller):
 def start(n, controller, env, timeout, tries=3):
     """A new cluster of n engines, with a folder of its own.
 
-    tries: how often a controller may find that one of the 20 free ports that it has chosen is taken by now.
+    tries: how many controllers are started, one after the other, while each finds one of the free ports that it has
+    chosen taken a moment later.
     Raises ValueError if there is no memory for them, RankFailure if they are not up in time.
     """
-    need, free = n * RANK_BYTES / 1e9, available() / 1e9
+    need, free = 0.3 * n, available() / 1e9  # GB of an MPI rank with TensorFlow imported, or of Gloo after some steps
     if need > free:
         raise ValueError(f"n={n}: {n} ranks need at least {need:.1f} GB of memory, and {free:.1f} GB are free")
     here = sys.modules.get("horovod.tensorflow")  # where the kernel has it, it saves a first start in vain
-    if controller is None and here and not here.gloo_built():
-        controller = "mpi"
+    controller = controller or ("mpi" if here and not here.gloo_built() else None)
     try:
         with contextlib.ExitStack() as undo:
             client, exit_code = _launch(n, controller, env, timeout, undo)
@@ -127,7 +128,7 @@ def start(n, controller, env, timeout, tries=3):
                 return Engines(client, found, n, controller, undo, exit_code)
         controller = "mpi"
     except (TimeoutError, psutil.NoSuchProcess) as error:
-        if "Address already in use" not in str(error) or tries <= 1:
+        if PORT_TAKEN not in str(error) or tries <= 1:
             raise RankFailure(f"{n} engines did not start: {error}") from None
     return start(n, controller, env, timeout, tries - 1)
 
@@ -166,7 +167,7 @@ def _launch(n, controller, env, timeout, undo):
     undo.callback(reaper.communicate)
     env = {"IPP_PROFILE_DIR": folder, **env}
     ours = forker(env) if controller != "mpi" and sys.platform != "darwin" else None
-    programs = [("ipcontroller", [], HEARTBEAT + THREADS)]
+    programs = [("ipcontroller", [], CONTROLLER)]
     if controller == "mpi":
         env = {**MPI_ENV, **dict.fromkeys(MPI_FOLDERS, folder), **env}
         programs.append(("ipengine", [_mpiexec(), "-n", str(n)], NO_NANNY))
@@ -178,8 +179,10 @@ def _launch(n, controller, env, timeout, undo):
         if ours:
             process = ours.fork(be, name, options, env=env, log=log, timeout=timeout)
         else:
-            module = f"ipyparallel.{name.removeprefix('ip')}"
-            process = _program([*launcher, sys.executable, "-m", module, *options], env, log)
+            command = [*launcher, sys.executable, "-m", f"ipyparallel.{name.removeprefix('ip')}", *options]
+            with open(log, "w") as output:
+                streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+                process = psutil.Popen(command, env={**os.environ, **env}, start_new_session=True, **streams)
         started[process.pid] = process
         undo.callback(kill, [process])
         print(process.pid, file=reaper.stdin, flush=True)
@@ -195,33 +198,29 @@ def _mpiexec():
     return found
 
 
-def _program(command, env, log):
-    with open(log, "w") as output:
-        streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
-        return psutil.Popen(command, env={**os.environ, **env}, start_new_session=True, **streams)
-
-
 def _wait_for_engines(n, folder, processes, deadline, undo):
     """A client that sees n engines. TimeoutError, with the end of their logs, when they are late or one has ended.
 
     A new client each second: one that connects in the moment in which an engine registers never hears of that engine.
     """
     client, renew, file = None, 0, Path(folder, "security", "ipcontroller-client.json")
-    while not client or len(client.ids) < n:
-        ended = not all(process.is_running() for process in processes)
-        if ended or time.monotonic() > deadline:
-            said = "\n".join(map(tail, sorted(Path(folder).glob("ip*.log"))))
-            why = "one ended at once" if ended else f"{len(client.ids) if client else 0} were there in time"
-            raise TimeoutError(f"{why}. The last lines of their logs:\n{said}")
+    while True:
+        taken = any(PORT_TAKEN in log.read_text() for log in Path(folder).glob("ipcontroller-*.log"))
+        early = PORT_TAKEN if taken else "one ended at once" if any(map(ended, processes)) else ""
+        if early or time.monotonic() > deadline:
+            why = early or f"{len(client.ids) if client else 0} were there in time"
+            said = map(tail, sorted(Path(folder).glob("ip*.log")))
+            raise TimeoutError("\n".join([f"{why}. The last lines of their logs:", *said]))
+        if client and len(client.ids) >= n:
+            return client
         if time.monotonic() > renew:
             with contextlib.suppress(OSError, ValueError):  # the file is not there yet, or half written
-                new = ipp.Client(str(file), timeout=max(1, deadline - time.monotonic()))
+                new = ipp.Client(str(file), timeout=ANSWER_SECONDS)
                 undo.callback(new.close, linger=0)
                 if client is not None:  # it is false while it knows of no engine
                     client.close(linger=0)
                 client, renew = new, time.monotonic() + 1
         time.sleep(0.05)
-    return client
 
 
 def be(name, options):

@@ -43,6 +43,13 @@ def kill(processes, timeout=10):
             process.wait(0)  # a child of ours is no zombie any more
 
 
+def ended(process):
+    """Whether this psutil.Process has ended: it is gone, or a zombie, which nobody has collected."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    return True
+
+
 def tail(log, lines=10):
     """The last lines of a log file."""
     text = Path(log).read_text(errors="replace") if Path(log).is_file() else "(its log is not on this host)"

@@ -10,7 +10,7 @@ import joblib
 import psutil
 
 from helpers.cluster.forks import forker
-from helpers.cluster.reaper import kill, tail
+from helpers.cluster.reaper import ended, kill, tail
 
 os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # before TensorFlow: a call to a dead server fails, not waits
 
@@ -18,8 +18,7 @@ import tensorflow as tf
 
 ROLES = ("worker", "ps")
 # of grpc: look every tenth of a second, and not through a proxy
-PROBE = [(f"grpc.{when}_reconnect_backoff_ms", 100) for when in ("initial", "min", "max")]
-PROBE += [("grpc.enable_http_proxy", 0)]
+PROBE = [("grpc.enable_http_proxy", 0), *((f"grpc.{w}_reconnect_backoff_ms", 100) for w in ("initial", "min", "max"))]
 
 
 class ServerFailure(RuntimeError):
@@ -75,7 +74,7 @@ class Servers:
 
     def dead(self):
         """Those started here that are no more."""
-        return [task for task, process in self.processes.items() if not process.is_running()]
+        return [task for task, process in self.processes.items() if ended(process)]
 
     def kill(self, tasks):
         kill(self.processes[task] for task in tasks)
