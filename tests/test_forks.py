@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -77,6 +78,17 @@ def test_all_end_with_the_one_that_forked_them(fork, end):
     wait_until(lambda: not any(process.is_running() for process in processes))
     if end == "stop":
         assert not fork.forker.directory.exists()
+
+
+def test_nothing_is_left_when_who_asked_is_killed_while_tensorflow_is_imported(tmp_path):
+    program = "import time; from helpers.cluster.forks import forker; forker().fork(time.sleep, 600, env={}, log='"
+    command = [sys.executable, "-c", f"{program}{tmp_path}/log', timeout=60)"]
+    asks = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)})
+    wait_until(lambda: list(tmp_path.glob("forks-*/start.log")))
+    time.sleep(0.5)
+    asks.kill()
+    asks.wait()
+    wait_for(lambda: not list(tmp_path.glob("forks-*")), 60)
 
 
 def test_there_is_one_for_each_setting_that_tensorflow_reads_at_its_import():

@@ -9,6 +9,7 @@ with `--host-discovery-script "cat hosts.txt"`. Here the processes are forked fr
 that a new one is there in a second, and all that listens does so on 127.0.0.1, not on every interface.
 """
 
+import contextlib
 import json
 import os
 import pickle
@@ -28,7 +29,7 @@ from helpers.cluster.forks import forker
 from helpers.cluster.live_line import LiveLine
 from helpers.cluster.on_engine import limit_threads
 from helpers.cluster.ranks import DEFAULT_ENV
-from helpers.cluster.reaper import kill, start_child, tail
+from helpers.cluster.reaper import ended, kill, start_child, tail
 from helpers.cluster.rendezvous import LOOPBACK
 
 
@@ -65,15 +66,16 @@ def read_hosts(path):
 
 
 class Job:
-    """Elastic processes, made by `start_elastic`. folder: where their logs are until `close`, one for each host.
+    """Elastic processes, made by `start_elastic`. folder: where their logs are until `close`, one for each slot.
 
-    reports: every line of JSON that a process printed, a list of dict in the order of their "time". The driver's say
-    which process was started ("host", "pid") and which has ended ("exit" too). `wait` keeps it up to date.
+    reports: every line of JSON with a "time" that a process printed, a list of dict in the order of that "time". The
+    driver's say which process was started ("host", "pid") and which has ended ("exit" too). `wait` keeps it up to date.
     """
 
     def __init__(self, train, options):
+        job = cloudpickle.dumps((options, cloudpickle.dumps(train)))
         self.folder, self.reports = Path(tempfile.mkdtemp(prefix="elastic-")), []
-        (self.folder / "job").write_bytes(cloudpickle.dumps((options, cloudpickle.dumps(train))))
+        (self.folder / "job").write_bytes(job)
         env = {**os.environ, **DEFAULT_ENV, "OPENBLAS_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         with open(self.folder / "driver.log", "w") as log:
             self.driver = start_child("elastic", self.folder, env=env, stderr=log)
@@ -108,9 +110,12 @@ class Job:
             line.close()
 
     def _read(self):
-        lines = [line for log in self.folder.glob("*.log") for line in log.read_text().splitlines(keepends=True)]
-        reports = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}\n")]
-        self.reports = sorted(reports, key=lambda report: report["time"])
+        logs, found = [log.read_text(errors="replace") for log in self.folder.glob("*.log")], []
+        for line in "\n".join(logs).splitlines():
+            with contextlib.suppress(ValueError, TypeError, KeyError):  # it is something else that a process printed
+                report = json.loads(line)
+                found.append((report["time"], len(found), report))
+        self.reports = [report for *_, report in sorted(found)]
 
     def close(self):
         """End all processes and remove their logs. Can be called twice."""
@@ -145,7 +150,7 @@ def drive(folder):
             process = ours.fork(_work, folder, env=env, log=log, timeout=IMPORT_SECONDS)
         said = {"host": slot.hostname, "pid": process.pid}
         print(json.dumps({**said, "time": time.time()}) + "\n", end="", flush=True)  # whole lines, though threads print
-        while process.is_running() and not any(event.is_set() for event in events):
+        while not ended(process) and not any(event.is_set() for event in events):
             time.sleep(0.1)
         kill([process])
         code = ours.exit_code(process.pid)
@@ -155,7 +160,7 @@ def drive(folder):
     driver.wait_for_available_slots(start)
     driver.start(start, keep)
     codes = [code for code, _ in driver.get_results().worker_results.values()]
-    sys.exit(not codes or any(codes))
+    sys.exit(not codes or any(code != 0 for code in codes))  # None: nobody knows
 
 
 def _end_with_kernel(folder, ours):

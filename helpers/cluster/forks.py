@@ -1,4 +1,5 @@
-"""A child process that has imported TensorFlow forks others, each in a fraction of a second: engines and servers.
+"""A child process that has imported TensorFlow forks others, each in a fraction of a second: engines, servers and
+elastic processes.
 
 It stays for those to come, and ends with all of them when this process does, also by SIGKILL. Not multiprocessing's
 forkserver, which starts no faster, but runs the caller's script again in each process, lets a notebook's interrupt
@@ -56,6 +57,7 @@ class Forker:
         function: one that can be imported. arguments: what JSON can hold. env: added to our own environment.
         log: path of a file that is given its output. timeout: seconds to import TensorFlow.
         TimeoutError if that is not enough or our process has ended, psutil.NoSuchProcess if the new one is no more.
+        After a TimeoutError, and after Ctrl-C in here, all that it has forked has ended.
         """
         env = {**os.environ, "TMPDIR": str(self.directory), **env}  # what TensorFlow leaves there goes with us
         asked = [function.__module__, function.__name__, arguments, env, os.getcwd(), str(log)]
@@ -75,7 +77,7 @@ class Forker:
         return forked
 
     def exit_code(self, pid):
-        """Of a process that has ended; -9 if SIGKILL ended it. None if it is not known."""
+        """Of a process that has ended; -9 if SIGKILL ended it. None if it is not known after 2 s."""
         noted, deadline = self.directory / str(pid), time.monotonic() + 2
         while not (code := noted.read_text() if noted.exists() else "") and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -85,6 +87,7 @@ class Forker:
         """End it and all that it has forked."""
         for key in [key for key, other in _forkers.items() if other is self]:
             del _forkers[key]
+        shutil.rmtree(self.directory, ignore_errors=True)  # first: we may be killed while we wait for the others
         kill([psutil.Process(self.process.pid)] if self.process.poll() is None else [])
         self.process.communicate()
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -100,7 +103,8 @@ def main(directory):
         module, *asked = json.loads(line)
         module = importlib.import_module(module)
         if pid := os.fork():
-            print(pid, flush=True)
+            with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+                print(pid, flush=True)
         else:
             os.close(ours)
             _be(module, *asked, alive)
