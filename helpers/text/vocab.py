@@ -6,7 +6,6 @@ from itertools import repeat
 import numpy as np
 
 UNK = "UNK"
-DEFAULT_SIZE = 50_000
 
 
 class Vocab:
@@ -38,7 +37,7 @@ class Vocab:
         """The same from a Counter (dict, word -> number), for instance the sum of the Counters of several engines."""
         known = +Counter(counter)
         unknown = known.pop(UNK, 0)
-        size = min(DEFAULT_SIZE, len(known) + 1) if size is None else size
+        size = min(50_000, len(known) + 1) if size is None else size
         _check_size(len(known), size)
         kept = sorted(known, key=lambda word: (-known[word], word))[: size - 1]
         counts = [known[word] for word in kept]

@@ -7,8 +7,6 @@ from gensim.test.utils import datapath
 
 from helpers.text.corpus import planted_twin
 
-PAIR_SETS = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}  # gensim ships them, as test data
-
 
 def neighbours(keyed, word, n=10):
     """The `n` words nearest to `word`, by falling cosine: list of (str, float).
@@ -35,7 +33,7 @@ def scores(keyed):
     A score is None where fewer than two pairs, or no question, are covered; the coverage of such pairs is 0.
     """
     found = {}
-    for name, file in PAIR_SETS.items():
+    for name, file in ("wordsim353", "wordsim353.tsv"), ("simlex999", "simlex999.txt"):  # test data of gensim
         try:
             _, spearman, unknown = keyed.evaluate_word_pairs(datapath(file))  # unknown: pairs left out, in percent
             found |= {name: float(spearman.statistic), f"{name}_coverage": 1 - unknown / 100}

@@ -63,8 +63,7 @@ def check_sampler(sampler, counts, num_sampled):
     counts = np.asarray(counts)
     available = np.count_nonzero(counts) if sampler == "unigram" else len(counts)
     if not 1 <= num_sampled <= available:
-        different = f"the samples are different words and there are {available:,} to draw from"
-        raise ValueError(f"num_sampled={num_sampled:,}, but {different}")
+        raise ValueError(f"num_sampled={num_sampled:,}, but there are {available:,} to draw from: all are different")
     rises = np.flatnonzero(np.diff(counts[1:]) > 0) + 1
     if sampler == "log_uniform" and rises.size:
         first, second = (f"id {i} counts {counts[i]:,}" for i in (rises[0], rises[0] + 1))
