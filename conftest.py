@@ -83,9 +83,12 @@ def why_no_hosts():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Slow files first; the cells of a notebook and the tests of a file go to one worker."""
+    """Notebooks first: what they measure has no browser beside it. Of each kind the slow ones first.
+
+    The cells of a notebook and the tests of a file go to one worker.
+    """
     seconds = {path: expected_seconds(path) for path in {item.path for item in items}}
-    items.sort(key=lambda item: -seconds[item.path])
+    items.sort(key=lambda item: (item.path.suffix != ".ipynb", -seconds[item.path]))
     skipped = {number: OVER_TIME for number in ("11", "13", "14") if "CI" in os.environ}
     wanted = {path.name[:2] for path in seconds if path.suffix == ".ipynb"} - skipped.keys()
     if "13" in wanted and (needs := why_no_hosts()):

@@ -117,13 +117,13 @@ def run_to_its_end(command, log):
     """
     options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "start_new_session": True}
     process, interrupts = None, []  # Ctrl-C is noted while Popen is at work: nobody knows the process yet
-    handler = signal.signal(signal.SIGINT, lambda *given: interrupts.append(given))
+    handler = signal.signal(signal.SIGINT, lambda *given: interrupts.append(given)) or signal.SIG_DFL
     try:
         with open(log, "wb") as file:
             process = subprocess.Popen(command, stdout=file, **options)
         signal.signal(signal.SIGINT, handler)
         if interrupts:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return process.wait()
     finally:
         signal.signal(signal.SIGINT, handler)

@@ -114,7 +114,7 @@ class Job:
         for line in "\n".join(logs).splitlines():
             with contextlib.suppress(ValueError, TypeError, KeyError):  # it is something else that a process printed
                 report = json.loads(line)
-                found.append((report["time"], len(found), report))
+                found.append((float(report["time"]), len(found), report))
         self.reports = [report for *_, report in sorted(found)]
 
     def close(self):

@@ -205,14 +205,14 @@ def _wait_for_engines(n, folder, processes, deadline, undo):
     """
     client, renew, file = None, 0, Path(folder, "security", "ipcontroller-client.json")
     while True:
-        taken = any(PORT_TAKEN in log.read_text() for log in Path(folder).glob("ipcontroller-*.log"))
+        taken = any(PORT_TAKEN in log.read_text(errors="replace") for log in Path(folder).glob("ipcontroller-*.log"))
         early = PORT_TAKEN if taken else "one ended at once" if any(map(ended, processes)) else ""
+        if client and len(client.ids) >= n and not early:
+            return client
         if early or time.monotonic() > deadline:
             why = early or f"{len(client.ids) if client else 0} were there in time"
             said = map(tail, sorted(Path(folder).glob("ip*.log")))
             raise TimeoutError("\n".join([f"{why}. The last lines of their logs:", *said]))
-        if client and len(client.ids) >= n:
-            return client
         if time.monotonic() > renew:
             with contextlib.suppress(OSError, ValueError):  # the file is not there yet, or half written
                 new = ipp.Client(str(file), timeout=ANSWER_SECONDS)

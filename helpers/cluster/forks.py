@@ -57,7 +57,7 @@ class Forker:
         function: one that can be imported. arguments: what JSON can hold. env: added to our own environment.
         log: path of a file that is given its output. timeout: seconds to import TensorFlow.
         TimeoutError if that is not enough or our process has ended, psutil.NoSuchProcess if the new one is no more.
-        After a TimeoutError, and after Ctrl-C in here, all that it has forked has ended.
+        After a TimeoutError, and after Ctrl-C while this waits, all that it has forked has ended.
         """
         env = {**os.environ, "TMPDIR": str(self.directory), **env}  # what TensorFlow leaves there goes with us
         asked = [function.__module__, function.__name__, arguments, env, os.getcwd(), str(log)]

@@ -44,9 +44,9 @@ def kill(processes, timeout=10):
 
 
 def ended(process):
-    """Whether this psutil.Process has ended: it is gone, or a zombie, which nobody has collected."""
+    """Whether this psutil.Process has ended: it is gone, or a zombie without another thread; see `kill`."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+        return not process.is_running() or (process.status(), process.num_threads()) == (psutil.STATUS_ZOMBIE, 1)
     return True
 
 
