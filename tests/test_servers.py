@@ -275,7 +275,7 @@ def test_wrong_arguments_are_one_sentence(monkeypatch):
     with pytest.raises(SystemExit, match="usage"):
         parameter_servers.main(["chief"])
     monkeypatch.setenv("TF_CONFIG", '{"task": {"type": "ps", "index": 0}}')
-    with pytest.raises(SystemExit, match="must be this process: it is .*ps"):
+    with pytest.raises(SystemExit, match="must name the task of this process: its task is .*ps"):
         parameter_servers.main(["worker"])
 
 

@@ -133,7 +133,7 @@ def drive(folder):
     from horovod.runner.util.network import get_local_intfs
 
     os.dup2(2, 1)
-    ours, one_at_a_time = forker(), threading.Lock()
+    ours = forker()
     threading.Thread(target=_end_with_kernel, args=(folder, ours), daemon=True).start()
     _listen_on_loopback()
     hosts, start, *limits, cooldown = pickle.loads(Path(folder, "job").read_bytes())[0]
@@ -146,8 +146,7 @@ def drive(folder):
     def keep(slot, events):  # in a thread for each process
         env = {name: str(value) for name, value in {**shared, **create_slot_env_vars(slot)}.items()}
         log = Path(folder, f"{slot.hostname}-{slot.local_rank}.log")
-        with one_at_a_time:
-            process = ours.fork(_work, folder, env=env, log=log, timeout=IMPORT_SECONDS)
+        process = ours.fork(_work, folder, env=env, log=log, timeout=IMPORT_SECONDS)
         said = {"host": slot.hostname, "pid": process.pid}
         print(json.dumps({**said, "time": time.time()}) + "\n", end="", flush=True)  # whole lines, though threads print
         while not ended(process) and not any(event.is_set() for event in events):

@@ -45,7 +45,7 @@ class Forker:
 
     def __init__(self, env):
         self.directory = Path(tempfile.mkdtemp(prefix="forks-"))
-        self._log = self.directory / "start.log"
+        self._log, self._one_at_a_time = self.directory / "start.log", threading.Lock()
         with open(self._log, "w") as log:
             own = {**env, "OPENBLAS_NUM_THREADS": "1"}  # threads of its own would not be there after a fork
             self.process = start_child("forks", self.directory, env=own, stderr=log)
@@ -61,7 +61,7 @@ class Forker:
         """
         env = {**os.environ, "TMPDIR": str(self.directory), **env}  # what TensorFlow leaves there goes with us
         asked = [function.__module__, function.__name__, arguments, env, os.getcwd(), str(log)]
-        with contextlib.ExitStack() as undo:
+        with self._one_at_a_time, contextlib.ExitStack() as undo:
             undo.callback(self.stop)  # also when interrupted: the next answer would be that of this call
             try:
                 print(json.dumps(asked), file=self.process.stdin, flush=True)

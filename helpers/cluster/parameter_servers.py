@@ -204,7 +204,8 @@ def main(arguments):
     config = _parsed()
     task = config.get("task", {})
     if task.get("type") not in ROLES or arguments != [task["type"]]:
-        sys.exit(f"usage: parameter_servers worker|ps; the task in TF_CONFIG must be this process: it is {task}")
+        usage = "usage: TF_CONFIG=... python -m helpers.cluster.parameter_servers worker|ps"
+        sys.exit(f"{usage}; TF_CONFIG must name the task of this process: its task is {task}")
     serve(config)
 
 

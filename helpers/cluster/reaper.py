@@ -36,9 +36,8 @@ def kill(processes, timeout=10):
             process.kill()
     end = time.monotonic() + timeout
     for process in family:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            while (process.status(), process.num_threads()) != (psutil.STATUS_ZOMBIE, 1) and time.monotonic() < end:
-                time.sleep(0.01)
+        while not ended(process) and time.monotonic() < end:
+            time.sleep(0.01)
         with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
             process.wait(0)  # a child of ours is no zombie any more
 
