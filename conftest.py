@@ -18,7 +18,7 @@ from helpers.text.corpus import load_corpus
 
 MARK = "W2V_TEST_SESSION"
 SECONDS = {  # of the slow files, so that they start first; of a notebook its header says it
-    "test_lab_training": 200, "test_lab": 120, "test_book": 80, "test_checkpoints": 90, "test_elastic": 90,
+    "test_lab": 300, "test_book": 80, "test_checkpoints": 90, "test_elastic": 90,
     "test_ranks": 60, "test_setup": 60, "test_losses": 60, "test_servers": 60, "test_shared_negatives": 60,
     "test_edited_notebook": 60, "test_wrong_notebook": 40, "test_strategies": 40, "test_sequence_models": 30,
     "test_other_models": 30, "test_sharded": 30, "test_hosts": 30, "test_launchers": 120, "test_benchmarks": 80,

@@ -117,7 +117,7 @@ def run_blocks(n, text, options, seed):
 
 
 def run_canonical(n, text, options, seed):
-    with connect(n, attach=False) as ranks:
+    with connect(n, attach=False, env={"TF_USE_LEGACY_KERAS": "1"}) as ranks:  # as the others, so one import for all
         ranks.run(limit_threads, 1)
         shards = [shard(text.ids, rank, n) for rank in range(n)]
         pair = max(ranks.run(canonical_on_rank, shards, text.vocab, options.steps, seed))

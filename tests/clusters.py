@@ -1,4 +1,4 @@
-"""A real `ipcluster start`, for the tests of `connect` and of JupyterLab."""
+"""A real `ipcluster start`, for the tests of `connect` and of JupyterLab; a setting for ranks that often wait."""
 
 import os
 import signal
@@ -10,6 +10,8 @@ import ipyparallel as ipp
 from waiting import wait_for
 
 from helpers.cluster.engines import MPI_ENV
+
+SELDOM = {"HOROVOD_CYCLE_TIME": "5"}  # ms, for ranks of a whole file of tests: they ask each other less often for work
 
 
 class Cluster:

@@ -63,10 +63,15 @@ REGISTRY = re.compile(r"https?://[^\s)]*(pypi|conda\b|registry|/simple\b)", re.I
 
 def cells(path, kind=None):
     """The cells of a notebook, or those of one kind; `cell.where` says in complaints which one it is."""
-    found = nbformat.read(path, as_version=4).cells
+    return [cell for cell in cells_of(path.name, path.read_text("utf-8")) if kind in (None, cell.cell_type)]
+
+
+@functools.cache
+def cells_of(name, text):
+    found = nbformat.reads(text, as_version=4).cells
     for number, cell in enumerate(found, 1):
-        cell.where = f"{path.name} cell {number} ({cell.source.partition(chr(10))[0][:40]})"
-    return [cell for cell in found if kind in (None, cell.cell_type)]
+        cell.where = f"{name} cell {number} ({cell.source.partition(chr(10))[0][:40]})"
+    return found
 
 
 def tags(cell):
@@ -82,6 +87,7 @@ def texts(cell):
     return found
 
 
+@functools.cache
 def parse(source, where):
     """A cell as ast.Module: a magic is a call of get_ipython(); the Python below a cell magic is included."""
     module = ast.parse(TransformerManager().transform_cell(source), where)

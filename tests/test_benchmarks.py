@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 
 import pytest
+from clusters import SELDOM
 from trainers import write_trainer
 
 from benchmarks import allreduce, long_text, many_ranks, options, roofline, strategies, words_per_second
@@ -19,7 +20,7 @@ from helpers.word2vec import Blocks, replicas, shared_negatives
 
 @pytest.fixture(scope="module")
 def ranks():
-    with connect(2) as ranks:
+    with connect(2, env=SELDOM) as ranks:
         ranks.run(limit_threads, 1)  # as the benchmarks want it, before TensorFlow has computed anything
         yield ranks
 

@@ -65,40 +65,43 @@ CUT_OFF = """[...document.querySelectorAll('.bd-article pre, .bd-article table, 
 }).map(e => e.outerHTML.slice(0, 200))"""
 
 
+@pytest.fixture(scope="module")
+def page():
+    with page_in(1300) as page:
+        yield page
+
+
 @BROWSER
-def test_every_page_loads_whole_and_nothing_is_cut_off(book):
+def test_every_page_loads_whole_and_nothing_is_cut_off(book, page):
     """On a laptop, narrowed to a phone and back; code or a table that is too wide has a scroll bar of its own."""
-    with page_in(1300) as page:
-        for path in pages(book):
-            page.said.clear()
-            page.goto(path.as_uri())
-            for width in (390, 1300):
-                page.set_viewport_size({"width": width, "height": 900})
-                assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-                assert page.evaluate(CUT_OFF) == [], path
-            assert page.said == [], path
+    for path in pages(book):
+        page.said.clear()
+        page.goto(path.as_uri())
+        for width in (390, 1300):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert page.evaluate(CUT_OFF) == [], path
+        assert page.said == [], path
 
 
 @BROWSER
-def test_search_finds_a_word_and_a_solution_unfolds(book):
-    with page_in(1300) as page:
-        page.goto(f"{(book / 'search.html').as_uri()}?q=allreduce")
-        page.wait_for_selector("#search-results li a")
-        assert "Collectives" in page.inner_text("#search-results")
-        page.goto((book / "notebooks" / "05_horovod_word2vec.html").as_uri())
-        solution = page.locator("details").first
-        code = solution.locator("pre").first
-        assert not code.is_visible()
-        solution.locator("summary").click()
-        assert code.is_visible()
-        assert page.locator("button.copybtn").count() > 10
-        assert page.locator("a.left-prev").count() == page.locator("a.right-next").count() == 1
+def test_search_finds_a_word_and_a_solution_unfolds(book, page):
+    page.goto(f"{(book / 'search.html').as_uri()}?q=allreduce")
+    page.wait_for_selector("#search-results li a")
+    assert "Collectives" in page.inner_text("#search-results")
+    page.goto((book / "notebooks" / "05_horovod_word2vec.html").as_uri())
+    solution = page.locator("details").first
+    code = solution.locator("pre").first
+    assert not code.is_visible()
+    solution.locator("summary").click()
+    assert code.is_visible()
+    assert page.locator("button.copybtn").count() > 10
+    assert page.locator("a.left-prev").count() == page.locator("a.right-next").count() == 1
 
 
 @BROWSER
-def test_the_book_has_a_dark_mode(book):
-    with page_in(1300) as page:
-        page.goto((book / "index.html").as_uri())
-        light = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        page.evaluate("document.documentElement.dataset.theme = 'dark'")
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+def test_the_book_has_a_dark_mode(book, page):
+    page.goto((book / "index.html").as_uri())
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light

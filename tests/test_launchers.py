@@ -172,7 +172,7 @@ def test_environments_are_compared(machines, tmp_path):
 TINY = {
     "bandwidth": "--words 60000 --vocabulary 500 --links unlimited --repeats 1 --epochs 1 --strategies blocks",
     "servers_bandwidth": "--words 60000 --vocabulary 500 --links unlimited --repeats 1 --steps 5 --pairs 3200",
-    "host_faults": "--cut 1 --limit 1 --systems horovodrun connect Hogwild",
+    "host_faults": "--cut 1 --limit 1 --systems horovodrun",
 }
 
 

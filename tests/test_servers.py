@@ -17,6 +17,7 @@ from shown import taken
 
 from helpers.cluster import forks, parameter_servers, server_processes, sharded
 from helpers.cluster.parameter_servers import attach_servers, start_servers
+from helpers.cluster.reaper import ended, kill
 from helpers.cluster.server_processes import ServerFailure
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
@@ -218,16 +219,15 @@ def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, 
 # ---- Servers that run elsewhere, that do not answer, that cannot start_servers
 
 
-def test_attached_servers_are_used_again_and_never_stopped(capsys, monkeypatch):
+def test_attached_servers_are_used_again_and_never_stopped(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(parameter_servers, "STOP_SECONDS", 1)
     ports = iter(parameter_servers.select_random_ports(3))
     spec = {role: [f"127.0.0.1:{next(ports)}"] for role in ("chief", "worker", "ps")}
     processes = []
     for role in server_processes.ROLES:
         config = {"cluster": spec, "task": {"type": role, "index": 0}}
-        environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
-        command = [sys.executable, "-m", "helpers.cluster.parameter_servers", role]
-        processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+        given, log = {"TF_CONFIG": json.dumps(config)}, tmp_path / role
+        processes.append(forks.forker().fork(parameter_servers.main, [role], env=given, log=log, timeout=60))
     try:
         for _ in range(2):
             with attach_servers({"cluster": spec}) as cluster:
@@ -236,16 +236,13 @@ def test_attached_servers_are_used_again_and_never_stopped(capsys, monkeypatch):
                 assert total.fetch() == 2
                 with pytest.raises(ValueError, match="they run elsewhere"):
                     cluster.kill("ps", 0)
-        assert all(process.poll() is None for process in processes)
+        assert not any(map(ended, processes))
         cluster = attach_servers({"cluster": spec})
-        processes[0].kill()
-        processes[0].wait()
+        kill(processes[:1])
         cluster.close()
         assert f"from worker 0 at {spec['worker'][0]}: restart the kernel" in capsys.readouterr().out
     finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
+        kill(processes)
 
 
 def test_a_server_that_never_answers_is_named_in_time():
@@ -284,10 +281,9 @@ def another_python(monkeypatch):
     """A function that lets the forker be started with another program as its Python."""
 
     def use(program):
-        forks._forkers.clear()
+        monkeypatch.setattr(forks, "_forkers", {})
         monkeypatch.setattr(sys, "executable", str(program))
 
-    forks.forker().stop()
     yield use
     forks.forker().stop()
 

@@ -136,6 +136,6 @@ def test_the_changes_of_two_workers_add_up(cluster):
     for table, some in zip(tables, ids, strict=True):
         used = np.bincount(some.ravel(), minlength=ROWS)[:, None]
         missing = table.numpy() + lr * runs * used
-        # TensorFlow adds under a shared lock: of two changes of one row in the same instant parts of one may be lost
-        assert (missing >= 0).all() and np.count_nonzero(missing) < 0.02 * np.count_nonzero(table.numpy())
-        assert missing.sum() < 0.001 * -table.numpy().sum()
+        # Servers add without a lock of their own (notebook 08): two pushes of a row in the same instant may lose parts.
+        # A worker that wrote its copy back instead of pushing changes would lose about half.
+        assert (missing >= 0).all() and missing.sum() < 0.05 * lr * runs * used.sum() * DIM

@@ -7,6 +7,7 @@ import cloudpickle
 import numpy as np
 import pytest
 import tensorflow as tf
+from clusters import SELDOM
 
 from benchmarks import more_strategies
 from benchmarks.training import train_strategy
@@ -38,7 +39,7 @@ SUMS = {
 
 @pytest.fixture(scope="module")
 def ranks():
-    with connect(2) as ranks:
+    with connect(2, env=SELDOM) as ranks:
         yield ranks
 
 
