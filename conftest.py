@@ -49,20 +49,22 @@ def pytest_configure(config):
     os.environ.setdefault(MARK, uuid.uuid4().hex)
     os.environ["IPP_NONINTERACTIVE"] = "1"
     os.environ["PYTHONFAULTHANDLER"] = ""
-    config.ipython_directories = os.environ.get("IPYTHONDIR"), tempfile.mkdtemp(prefix="ipython-")
-    os.environ["IPYTHONDIR"] = config.ipython_directories[1]  # no test or notebook meets the reader's own ipcluster
-    profile = Path(os.environ["IPYTHONDIR"], "profile_default")
-    profile.mkdir()
+    config.folder = Path(tempfile.mkdtemp(prefix="tests-"))
+    profile = config.folder / "ipython" / "profile_default"
+    profile.mkdir(parents=True)
+    config.before = {name: os.environ.get(name) for name in ("IPYTHONDIR", "TMPDIR")}
+    os.environ["IPYTHONDIR"] = str(profile.parent)  # no test or notebook meets the reader's own ipcluster
+    os.environ["TMPDIR"] = str(config.folder)  # nbval kills its kernels: what TensorFlow has left there goes at the end
     beats = "".join(f"c.{option.removeprefix('--')}\n" for option in CONTROLLER)
     (profile / "ipcontroller_config.py").write_text(beats)  # an `ipcluster start` of the tests is as quick as `connect`
 
 
 def pytest_unconfigure(config):
-    before, ours = config.ipython_directories
-    shutil.rmtree(ours, ignore_errors=True)
-    del os.environ["IPYTHONDIR"]
-    if before is not None:
-        os.environ["IPYTHONDIR"] = before
+    shutil.rmtree(config.folder, ignore_errors=True)
+    for name, value in config.before.items():
+        del os.environ[name]
+        if value is not None:
+            os.environ[name] = value
 
 
 def expected_seconds(path):
