@@ -4,8 +4,7 @@ PYTHON ?= $(or $(shell for p in python3 python3.12 python3.11; do \
 RUN := PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python
 LAB := $(if $(filter 0,$(shell id -u)),--allow-root) \
 	$(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),,--no-browser)
-NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=300 \
-	$(addprefix --nbval-sanitize-with=,$(wildcard tests/nbval_sanitize.cfg))
+QUICK := not (ranks or servers or browser or hosts or slow)
 render = rm -rf build/book build/source && mkdir -p build/source/notebooks && cp -R book/. figures examples README.md build/source && \
 	cp $(1)/*.ipynb build/source/notebooks && \
 	$(RUN) -m sphinx -q -W --keep-going -b html build/source build/book && echo "build/book/index.html"
@@ -29,9 +28,13 @@ book: setup ## render the saved notebooks as a book: build/book/index.html
 screenshots: book ## take the pictures of the book and of JupyterLab in README.md anew (Debian's chromium)
 	@$(RUN) tools/screenshots.py
 
-test: setup ## lint, the tests, and every notebook against its saved outputs
+quick: setup ## in two minutes: lint of code and lessons, and the tests that start no process
 	@$(RUN) -m ruff check .
-	@$(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(NBVAL) tests notebooks
+	@$(RUN) -m pytest -n 2 -q -m "$(QUICK)" tests
+
+test: setup ## everything: lint, all tests, and every notebook against its saved outputs
+	@$(RUN) -m ruff check .
+	@$(RUN) -m pytest --nbval -n 2
 
 bench: setup ## the benchmarks, over an hour: benchmarks/results/*.json and figures of the README (TEXT=file for many_ranks)
 	@$(RUN) -m benchmarks.batching --json benchmarks/results/batching.json
@@ -47,4 +50,4 @@ clean: ## remove build/, .venv and all caches
 	rm -rf build .venv .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -depth \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +
 
-.PHONY: help setup lab run book screenshots test bench clean
+.PHONY: help setup lab run book screenshots quick test bench clean

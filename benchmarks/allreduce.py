@@ -12,19 +12,10 @@ from tqdm import tqdm
 from benchmarks.options import at_least, check_writable, positive, write_json
 from helpers.cluster.ranks import connect
 from helpers.exchange.cost_model import allreduce_seconds, fit_line, median_seconds, ring_bytes
-from helpers.exchange.sockets import Sockets
+from helpers.exchange.ring import Sockets, bare_ring
 
 LEAST = 1024  # bytes; each message is 4 times as large as the one before
 SLOW = 1 << 22  # from this size on, fewer repeats
-
-
-def bare_ring(sockets, part):
-    """Move the bytes of a ring allreduce of sockets.size parts, and add nothing. part: the array of one part."""
-    right = (sockets.rank + 1) % sockets.size
-    left = (sockets.rank - 1) % sockets.size
-    got = np.empty_like(part)
-    for _ in range(2 * (sockets.size - 1)):
-        sockets.exchange(right, part, left, got)
 
 
 def compare_with_sockets(n_bytes, repeats):
@@ -49,7 +40,7 @@ def sizes(most_mb):
 def measure(size, messages, repeats):
     """One row per message size, with `size` ranks: medians, of the slowest rank."""
     rows = []
-    with connect(size, attach=False) as ranks:
+    with connect(size, cluster=False) as ranks:
         for n_bytes in tqdm(messages, f"{size} ranks", file=sys.stdout, leave=False):
             times = ranks.run(compare_with_sockets, n_bytes, repeats if n_bytes < SLOW else max(3, repeats // 3))
             horovod, tcp = (max(column) for column in zip(*times))

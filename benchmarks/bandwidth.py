@@ -1,7 +1,7 @@
 """Two hosts on links of 10, 100 and 1,000 Mbit/s and unlimited: `python -m benchmarks.bandwidth`, as root on Linux.
 
 Three strategies of notebook 06, and the block trainer with longer intervals or 16 bits on the wire, on one host alone
-and on both, each host with cores of its own (helpers.cluster.hosts). Beside the measurement stands what the cost model
+and on both, each host with cores of its own (laptop_cluster). Beside the measurement stands what the cost model
 predicts from the speed without communication, the fitted latency, and the bandwidth of the link.
 """
 
@@ -13,23 +13,48 @@ from functools import partial
 from statistics import median
 
 import numpy as np
+import tensorflow as tf
 
-from benchmarks.on_hosts import add_links, gain_of, place_of, ssh_engines
+from benchmarks.on_hosts import ENVIRONMENT, add_links, gain_of, place_of, ssh_engines
 from benchmarks.options import check_writable, positive, write_json
 from benchmarks.strategies import collectives, quality
 from benchmarks.training import train_strategy
-from helpers.cluster import connect, hosts
-from helpers.exchange.cost_model import fit, planned, predicted
+from helpers.cluster import connect
+from helpers.exchange.cost_model import latency_and_bandwidth, planned, predicted
 from helpers.exchange.strategies import STRATEGIES, pairs_of
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
+from helpers.word2vec.block_trainer import count_intervals, train_blocks
 from helpers.word2vec.blocks import Blocks
-from helpers.word2vec.shared_negatives import count_intervals, train_blocks
+from laptop_cluster import hosts
 
-VARIANTS = {"blocks, longer intervals": Blocks(interval=400_000, intervals=4), "blocks, 16 bits": Blocks(half=True)}
+WIRE_SCALE = 64  # brings changes and their squares to where 16-bit numbers are dense
+LONGER = Blocks(interval=400_000, intervals=4)
+
+
+class SixteenBits:
+    """horovod.tensorflow, but what it adds up travels as float16: about three digits of numbers from 1e-9 to 1,000."""
+
+    def __init__(self, hvd):
+        self._hvd = hvd
+
+    def __getattr__(self, name):
+        return getattr(self._hvd, name)
+
+    def allreduce(self, tensor, **options):
+        if tensor.dtype != tf.float32:
+            return self._hvd.allreduce(tensor, **options)
+        options["compression"] = self._hvd.Compression.fp16
+        return self._hvd.allreduce(tensor * WIRE_SCALE, **options) / WIRE_SCALE
+
+
+def train_in_16_bits(*arguments, hvd=None, **options):
+    return train_blocks(*arguments, **options, hvd=hvd and SixteenBits(hvd))
+
+
 COMPARED = {name: STRATEGIES[name] for name in ("canonical", "hot and cold", "blocks")}
-for variant, blocks in VARIANTS.items():
-    COMPARED[variant] = STRATEGIES["blocks"]._replace(make=partial(train_blocks, blocks=blocks))
+COMPARED["blocks, longer intervals"] = STRATEGIES["blocks"]._replace(make=partial(train_blocks, blocks=LONGER))
+COMPARED["blocks, 16 bits"] = STRATEGIES["blocks"]._replace(make=train_in_16_bits)
 
 
 @functools.cache
@@ -46,7 +71,8 @@ def run(name, text, alone, options):
 
     if alone and hvd.rank():
         return None
-    found = train_strategy(COMPARED[name], *read(*text), None if alone else hvd, **options)
+    several = None if alone else hvd
+    found = train_strategy(COMPARED[name], *read(*text), hvd=several, **options)
     return found if not hvd.rank() else {**found, "vectors": None}
 
 
@@ -79,18 +105,26 @@ def measure(name, ranks, machines, text, options):
         yield {"strategy": name, "mbit": mbit, "speeds": [*map(speed, repeats)], "bytes_per_pair": sent, **shared}
 
 
-def plan_blocks(blocks, name, ids, vocab, size=2):
-    """`planned` for other hyper-parameters: fewer intervals of as many more pairs, numbers of half the size."""
+def plan_longer(name, ids, vocab, size=2):
+    """`planned` for fewer intervals of as many more pairs."""
     pairs, messages, sent = planned(name, ids, vocab, size)
     shard = -(-len(ids) // size)
-    fewer = count_intervals(shard, None) / count_intervals(shard, None, blocks)
-    return pairs * fewer, messages, sent / (1 + blocks.half)
+    fewer = count_intervals(shard) / count_intervals(shard, LONGER)
+    return pairs * fewer, messages, sent
+
+
+def plan_halves(name, ids, vocab, size=2):
+    """`planned` for numbers of half the size."""
+    pairs, messages, sent = planned(name, ids, vocab, size)
+    return pairs, messages, sent / 2
+
+
+PLANS = {"blocks, longer intervals": plan_longer, "blocks, 16 bits": plan_halves}
 
 
 def predict(row, text, network):
     ids, vocab = read(*text)
-    variant = VARIANTS.get(row["strategy"])
-    plan = partial(plan_blocks, variant) if variant else planned
+    plan = PLANS.get(row["strategy"], planned)
     link = network[1] if row["mbit"] is None else min(network[1], row["mbit"] * 1e6 / 8)
     return predicted(row["strategy"].split(",")[0], ids, vocab, row["disabled"], (network[0], link), plan=plan)
 
@@ -113,9 +147,9 @@ def main():
     options = parser.parse_args()
     check_writable(options.json)
     text, rows = (options.words, options.vocabulary), []
-    with hosts(2) as machines, ssh_engines(machines), connect(2, address=machines.address) as ranks:
+    with hosts(2, env=ENVIRONMENT) as machines, ssh_engines(machines), connect(2, address=machines.address) as ranks:
         ranks.view.execute(f"import sys; sys.path.insert(0, {os.getcwd()!r})", block=True)  # ssh begins elsewhere
-        network = fit(ranks.run(collectives)[0])
+        network = latency_and_bandwidth(ranks.run(collectives)[0])
         print(f"latency {1e3 * network[0]:.2f} ms, unlimited {network[1] / 1e6:,.0f} MB/s", flush=True)
         for name in options.strategies:
             for row in measure(name, ranks, machines, text, options):

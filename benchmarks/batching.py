@@ -18,7 +18,7 @@ from benchmarks.options import at_least, check_writable, positive, write_json
 from helpers.text.corpus import load_corpus
 from helpers.text.skipgram import generate_batch, pair_batches, skipgram_pairs
 from helpers.text.vocab import Vocab
-from helpers.word2vec.dataset import pair_dataset
+from helpers.word2vec.pair_dataset import pair_dataset
 
 WINDOW = 5
 SKIPS = (2, 2 * WINDOW)  # of the reference: a few neighbours of each center, and all of them

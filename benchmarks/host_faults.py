@@ -15,9 +15,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.on_hosts import ssh_engines, start_server
+from benchmarks.on_hosts import ENVIRONMENT, ssh_engines, start_server
 from benchmarks.options import check_writable, write_json
-from helpers.cluster import hosts
+from laptop_cluster import hosts
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -186,7 +186,7 @@ class Progress:
 
 def measure(name, cut, limit):
     """A row: seconds without a step around a cut, and how the launcher took the loss of host1."""
-    with hosts(2) as machines:
+    with hosts(2, env=ENVIRONMENT) as machines:
         processes = SYSTEMS[name](machines)
         progress = Progress(processes[0])
         row = {"system": name, "cut": cut, "limit": limit}

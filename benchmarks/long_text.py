@@ -12,6 +12,7 @@ import resource
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,9 @@ from tqdm import tqdm
 
 from benchmarks.options import check_writable, positive, write_json
 from benchmarks.words_per_second import DIM, RANK_ENV
+from examples.encode_text import encode_file
 from helpers.cluster import RankFailure, connect, report
-from helpers.cluster.on_engine import limit_threads
-from helpers.text import encode_file
-from helpers.text.long_text import LongText
+from helpers.cluster.environment import limit_threads
 
 AT_ONCE = 1_000_000  # words that are written at a time
 
@@ -45,7 +45,8 @@ def train_on_rank(text, vocab):
 
     from helpers.word2vec import train_blocks
 
-    shard, ticks = text.shard(hvd.rank(), hvd.size()), []
+    shard = text.of(vocab).shard(hvd.rank(), hvd.size())
+    ticks = []
 
     def tick(step, steps, loss, pairs_per_s):
         ticks.append(time.perf_counter())
@@ -65,7 +66,7 @@ def peak():
 
 def train(text, vocab, n):
     """One row: words/s of all ranks together, and the memory of the one that had most."""
-    with connect(n, attach=False, env=RANK_ENV) as ranks:
+    with connect(n, cluster=False, env=RANK_ENV) as ranks:
         ranks.run(limit_threads, 1)
         words, seconds, megabytes = zip(*ranks.run(train_on_rank, text, vocab, progress=True), strict=True)
     tables = 2 * len(vocab) * DIM * 4 / 1e6
@@ -88,7 +89,7 @@ def measure(folder, options):
     text[: options.short].tofile(short)
     runs = {name: [] for name in ("long", "short")}
     for _ in range(options.repeats):
-        for name, ids in ("long", text), ("short", LongText(str(short), len(vocab))):
+        for name, ids in ("long", text), ("short", replace(text, path=str(short))):
             runs[name].append(train(ids, vocab, options.ranks))
     return {
         "settings": vars(options),

@@ -19,15 +19,14 @@ import psutil
 import tensorflow as tf
 from tqdm import tqdm
 
-from benchmarks.four_losses import LOSSES, full_softmax
 from benchmarks.options import check_writable, positive, write_json
 from helpers.text.corpus import load_corpus
 from helpers.text.skipgram import pair_batches
 from helpers.text.vocab import Vocab
-from helpers.word2vec.evaluation import scores, twins_found
-from helpers.word2vec.export import to_keyed_vectors
+from helpers.word2vec.losses import LOSSES, draw_samples, frequency_biases, full_softmax
 from helpers.word2vec.model import make_tables
-from helpers.word2vec.samplers import draw_samples, frequency_biases
+from helpers.word2vec.scores import scores, twins_found
+from helpers.word2vec.vectors import to_keyed_vectors
 
 COST = {"batch": 256, "dim": 64, "num_sampled": 64}
 SIZES = (100, 250, 1_000, 4_000, 16_000, 64_000, 200_000)

@@ -1,4 +1,4 @@
-"""What the benchmarks on hosts made of network namespaces share: links, engines by ssh, servers, a line of results."""
+"""What the benchmarks on the hosts of laptop_cluster share: links, engines by ssh, servers, a line of results."""
 
 import contextlib
 import json
@@ -10,6 +10,10 @@ from statistics import median
 
 import ipyparallel as ipp
 
+ENVIRONMENT = {  # of all that runs on the hosts, also of what ssh starts
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+}
 LINKS = 10, 100, 1000, None  # Mbit/s
 
 

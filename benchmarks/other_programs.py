@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from helpers.text.vocab import Vocab
-from helpers.word2vec.export import load_vectors
+from helpers.word2vec.vectors import load_vectors
 
 SENTENCE = 1_000  # words of a line; word2vec.c cuts longer ones
 SPEED = re.compile(r"words/(thread/)?sec: *(\d+(?:\.\d+)?) *([km]?)", re.IGNORECASE)

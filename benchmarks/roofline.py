@@ -13,75 +13,55 @@ import numpy as np
 REPEATS = 5
 SQUARE = 1_024  # a product of two such matrices runs at the processor's best
 COPIED = 64 * 2**20  # bytes, more than any cache has
-PARTS = ("training", "cutting blocks", "gathering and adding", "waiting for Horovod")
+PARTS = (
+    "training",
+    "cutting blocks",
+    "gathering and adding",
+    "waiting for Horovod",
+    "last exchange",
+)
 
 
-@contextmanager
-def watched():
-    """A Counter with what `train_blocks` does inside: seconds of PARTS, of "Horovod" beside them, and the "steps"."""
-    from helpers.word2vec import replicas, shared_negatives
+class Stopwatch:
+    """Measures what `train_blocks` does, by the arguments `watch` and `hvd` that it takes.
 
-    spent, finished = Counter(), [0.0]
-    originals = shared_negatives.next_blocks, shared_negatives.make_train, replicas.make_exchange
-    next_blocks, make_train, make_exchange = originals
+    hvd: horovod.tensorflow, or None in one process; then `self.hvd` is None, too.
+    spent: a Counter with seconds of PARTS, of "Horovod" beside them, and the "steps".
+    """
 
-    def timed_blocks(*arguments):
-        source = next_blocks(*arguments)
-        while True:
-            begin = time.perf_counter()
-            found = next(source)
-            spent["cutting blocks"] += time.perf_counter() - begin
-            yield found
+    def __init__(self, hvd=None):
+        self.spent = Counter()
+        self.hvd = self if hvd else None
+        self._horovod = hvd
+        self._trained = self._arrived = 0.0
 
-    def timed_train(*arguments):
-        train = timed(make_train(*arguments), "training", spent)
+    def __getattr__(self, name):
+        """What is not measured is Horovod's own."""
+        return getattr(self._horovod, name)
 
-        def count(words, lr):
-            spent["steps"] += len(words)
-            return train(words, lr)
-
-        return count
-
-    def timed_exchange(tables, common, allreduce, combine):
-        def travel(vector):
-            total = timed(allreduce, "Horovod", spent)(vector)
-            finished[0] = time.perf_counter()
-            return total
-
-        exchange = make_exchange(tables, common, travel, combine)
-
-        @contextmanager
-        def watch(rows):
-            begin = time.perf_counter()
-            with exchange(rows):
-                spent["gathering and adding"] += time.perf_counter() - begin
-                yield
-                begin = time.perf_counter()
-            waited = max(0.0, finished[0] - begin)
-            spent["waiting for Horovod"] += waited
-            spent["gathering and adding"] += time.perf_counter() - begin - waited
-
-        return watch
-
-    shared_negatives.next_blocks, shared_negatives.make_train = timed_blocks, timed_train
-    replicas.make_exchange = timed_exchange
-    try:
-        yield spent
-    finally:
-        shared_negatives.next_blocks, shared_negatives.make_train, replicas.make_exchange = originals
-
-
-def timed(call, name, spent):
-    """`call`, which adds its seconds to spent[name]."""
-
-    def run(*arguments):
+    def allreduce(self, tensor, **options):
         begin = time.perf_counter()
-        try:
-            return call(*arguments)
-        finally:
-            spent[name] += time.perf_counter() - begin
+        total = self._horovod.allreduce(tensor, **options)
+        self._arrived = time.perf_counter()
+        self.spent["Horovod"] += self._arrived - begin
+        return total
 
-    return run
+    @contextmanager
+    def watch(self, part, steps=0):
+        before = self.spent["training"]
+        begin = time.perf_counter()
+        yield
+        end = time.perf_counter()
+        self.spent["steps"] += steps
+        if part == "training":
+            self._trained = end
+        if part == "exchange":  # around the training
+            waited = max(0.0, self._arrived - self._trained)
+            self.spent["waiting for Horovod"] += waited
+            training = self.spent["training"] - before
+            self.spent["gathering and adding"] += end - begin - training - waited
+        else:
+            self.spent[part] += end - begin
 
 
 def seconds_of(work):

@@ -21,15 +21,15 @@ import tensorflow as tf
 
 from benchmarks.on_hosts import add_links, gain_of, place_of, start_server
 from benchmarks.options import check_writable, positive, write_json
-from helpers.cluster import hosts
 from helpers.cluster.parameter_servers import attach_servers
-from helpers.cluster.reaper import kill
-from helpers.cluster.sharded import bundle, make_table, shards
+from helpers.cluster.processes import kill
+from helpers.cluster.sharded_tables import bundle, make_table, shards
 from helpers.text import skipgram
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
-from helpers.word2vec.dataset import pair_dataset
-from helpers.word2vec.samplers import frequency_biases
+from helpers.word2vec.losses import frequency_biases
+from helpers.word2vec.pair_dataset import pair_dataset
+from laptop_cluster import hosts
 
 BATCH, NEGATIVES, WINDOW, DIM, LR = 128, 64, 5, 128, 5.0
 

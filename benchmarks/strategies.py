@@ -16,10 +16,10 @@ from benchmarks.options import check_writable, positive, write_json
 from benchmarks.training import train_strategy
 from benchmarks.words_per_second import train_gensim
 from helpers.cluster import connect, report
-from helpers.exchange.cost_model import fit, predicted, time_collectives
+from helpers.exchange.cost_model import latency_and_bandwidth, predicted, time_collectives
 from helpers.exchange.strategies import DIM, WINDOW, pairs_of
-from helpers.word2vec.evaluation import neighbours, scores
-from helpers.word2vec.export import to_keyed_vectors
+from helpers.word2vec.scores import neighbours, scores
+from helpers.word2vec.vectors import to_keyed_vectors
 
 EXPECTED = """
     rows columns, first last, left right, width height, minimum maximum, true false, upper lower, row column,
@@ -35,14 +35,15 @@ def run(name, text, alone, options):
 
     if alone and hvd.rank():
         return None
-    found = train_strategy(ALL[name], *read(*text), None if alone else hvd, report=report, **options)
+    several = None if alone else hvd
+    found = train_strategy(ALL[name], *read(*text), report=report, hvd=several, **options)
     return found if alone or not hvd.rank() else {**found, "vectors": None}
 
 
 def collectives():
     import horovod.tensorflow as hvd
 
-    return time_collectives(hvd)
+    return time_collectives(hvd=hvd)
 
 
 def expected(vocab):
@@ -134,7 +135,7 @@ def main():
     rows = []
     with connect(2) as ranks:
         timings = ranks.run(collectives)[0]
-        network = fit(timings)
+        network = latency_and_bandwidth(timings)
         print(f"latency {1e3 * network[0]:.2f} ms, bandwidth {network[1] / 1e6:,.0f} MB/s")
         for name in options.strategies:
             rows += measure(name, ranks, text, options, network)

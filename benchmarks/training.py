@@ -6,9 +6,8 @@ from functools import partial
 import numpy as np
 import tensorflow as tf
 
-from helpers.exchange.cost_model import median_seconds
-from helpers.exchange.strategies import DIM, LOCAL_STEPS, WINDOW, pairs_of
-from helpers.exchange.training import batches, bytes_sent, start_tables
+from helpers.exchange.cost_model import bytes_sent, median_seconds
+from helpers.exchange.strategies import DIM, LOCAL_STEPS, WINDOW, batches, pairs_of, start_tables
 from helpers.text.skipgram import shard
 from helpers.word2vec.blocks import interleave
 
@@ -16,8 +15,8 @@ PAIR_LR = 0.01  # what a pair may change, to begin with: lr is PAIR_LR x the pai
 
 
 def train_strategy(
-    strategy, ids, vocab, hvd=None, *, pairs=None, seconds=None, seed=0, communicate=True, report=None
-):  # fmt: skip
+    strategy, ids, vocab, *, pairs=None, seconds=None, seed=0, communicate=True, report=None, hvd=None
+):
     """Train on the shard of this rank until all ranks together have seen `pairs` pairs, or for about `seconds`.
 
     ids, vocab: the whole text. hvd: horovod.tensorflow, or None in one process. communicate=False: beside the other
@@ -33,10 +32,11 @@ def train_strategy(
     if strategy.source == "words":
         epochs = pairs and pairs * size / together / pairs_of(ids, vocab)
         part = interleave(ids, size)[rank]
-        train = partial(strategy.make, part, vocab, dim=DIM, window=WINDOW, seed=seed, hvd=hvd)
+        settings = {"dim": DIM, "window": WINDOW, "seed": seed, "hvd": hvd}
+        train = partial(strategy.make, part, vocab, **settings)
         return _train_epochs(train, epochs, seconds, hvd, report)
     tf.random.set_seed(seed)
-    tables = start_tables(vocab, seed)
+    tables = start_tables(vocab, seed=seed)
     step = strategy.make(tables, hvd)
     source = batches(strategy, shard(ids, rank, size), vocab, np.random.default_rng([seed, rank]))
     if seconds:
@@ -52,7 +52,10 @@ def train_strategy(
 
 def _train_steps(step, source, steps, lr, size, report):
     """The timed part of `train_strategy`, for steps of pairs."""
-    losses, seen, sent, begin = [], 0, bytes_sent(), time.perf_counter()
+    losses = []
+    seen = 0
+    sent = bytes_sent()
+    begin = time.perf_counter()
     for done in range(steps):
         centers, contexts = next(source)
         losses.append(step(centers, contexts, lr * (1 - 0.9 * done / steps)))

@@ -1,7 +1,7 @@
 """Speed and quality beside gensim: `python -m benchmarks.words_per_second [--corpus PATH] [--epochs 5] [--ranks 2]`.
 
 Trains the same text (words that come at least 5 times, 128 dimensions, window 5, 5 negatives, subsampling 1e-4) with
-- blocks: `helpers.word2vec.shared_negatives` on 1 rank and on --ranks ranks, one thread each;
+- blocks: `helpers.word2vec.block_trainer` on 1 rank and on --ranks ranks, one thread each;
 - gensim: its Word2Vec with --ranks worker threads, from a list of sentences and from a file (its corpus_file); the
   faster one counts;
 - with --against COMMAND: any program that takes word2vec.c's options, with --ranks threads (see other_programs.py);
@@ -33,12 +33,12 @@ from benchmarks import roofline
 from benchmarks.options import check_writable, positive, write_json
 from benchmarks.other_programs import SENTENCE, Program, ProgramFailure, Text, how_timed, median_times, times_of
 from helpers.cluster import RankFailure, connect, report
-from helpers.cluster.on_engine import limit_threads
+from helpers.cluster.environment import limit_threads
 from helpers.text.corpus import load_corpus
 from helpers.text.skipgram import generate_batch, shard
 from helpers.text.vocab import Vocab
-from helpers.word2vec.evaluation import scores
-from helpers.word2vec.export import to_keyed_vectors
+from helpers.word2vec.scores import scores
+from helpers.word2vec.vectors import to_keyed_vectors
 
 DIM, WINDOW, NEGATIVES, THRESHOLD, MIN_COUNT = 128, 5, 5, 1e-4, 5
 SAMPLES = 64
@@ -56,25 +56,25 @@ def train_on_rank(shards, vocab, epochs, seed):
     import psutil
 
     from helpers.word2vec import Blocks
-    from helpers.word2vec.shared_negatives import train_blocks
+    from helpers.word2vec.block_trainer import train_blocks
 
     ticks = []
 
     def tick(step, steps, loss, pairs_per_s):
         if not ticks:
-            spent.clear()
+            stopwatch.spent.clear()
         ticks.append((time.perf_counter(), pairs_per_s))
         if hvd.rank() == 0 and step % 10 == 0:
             report(step, steps, loss, pairs_per_s)
 
     settings = {"dim": DIM, "window": WINDOW, "negatives": NEGATIVES, "threshold": THRESHOLD, "epochs": epochs}
-    with roofline.watched() as spent:
-        several = hvd if hvd.size() > 1 else None
-        vectors = train_blocks(shards[hvd.rank()], vocab, **settings, seed=seed, report=tick, hvd=several)
+    stopwatch = roofline.Stopwatch(hvd if hvd.size() > 1 else None)
+    watched = {"report": tick, "watch": stopwatch.watch, "hvd": stopwatch.hvd}
+    vectors = train_blocks(shards[hvd.rank()], vocab, **settings, seed=seed, **watched)
     seconds = ticks[-1][0] - ticks[0][0]
     memory = psutil.Process().memory_full_info()
     megabytes = getattr(memory, "pss", memory.uss) / 1e6  # only Linux has pss
-    found = roofline.measured(spent, len(vocab), DIM, Blocks(window=WINDOW))
+    found = roofline.measured(stopwatch.spent, len(vocab), DIM, Blocks(window=WINDOW))
     return vectors if hvd.rank() == 0 else None, seconds, ticks[-1][1] * seconds, megabytes, found
 
 
@@ -87,7 +87,7 @@ def canonical_on_rank(shards, vocab, steps, seed):
 
     tables = make_tables(len(vocab), DIM, seed)
     hvd.broadcast_variables(tables, 0)
-    step = make_step(tables, hvd.DistributedGradientTape, SAMPLES)
+    step = make_step(tables, SAMPLES, hvd)
     part = shards[hvd.rank()]
     rng, pairs = np.random.default_rng([seed, hvd.rank()]), 0
     for number in range(steps + 10):
@@ -103,7 +103,7 @@ def train_on_ranks(n, ids, vocab, epochs, seed):
     """What `train_on_rank` returns on each of n ranks of one thread, which share the ids of a text."""
     from helpers.word2vec.blocks import interleave
 
-    with connect(n, attach=False, env=RANK_ENV) as ranks:
+    with connect(n, cluster=False, env=RANK_ENV) as ranks:
         ranks.run(limit_threads, 1)
         return ranks.run(train_on_rank, interleave(ids, n), vocab, epochs, seed, progress=True)
 
@@ -117,7 +117,7 @@ def run_blocks(n, text, options, seed):
 
 
 def run_canonical(n, text, options, seed):
-    with connect(n, attach=False, env={"TF_USE_LEGACY_KERAS": "1"}) as ranks:  # as the others, so one import for all
+    with connect(n, cluster=False, env={"TF_USE_LEGACY_KERAS": "1"}) as ranks:  # as the others, so one import for all
         ranks.run(limit_threads, 1)
         shards = [shard(text.ids, rank, n) for rank in range(n)]
         pair = max(ranks.run(canonical_on_rank, shards, text.vocab, options.steps, seed))

@@ -7,12 +7,13 @@ import signal
 import socket
 import subprocess
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 import pytest
-from waiting import wait_for
+from waiting import wait_for as wait
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = shutil.which("chromium")
@@ -30,9 +31,10 @@ CELLS = """jupyterapp.shell.currentWidget.content.widgets.map(cell => ({
     count: cell.model.executionCount ?? null,
     outputs: cell.model.outputs ? cell.model.outputs.toJSON() : [],
 }))"""
-OUTPUTS = "jupyterapp.shell.currentWidget.content.widgets[{}].model.outputs.toJSON()"  # of one cell
-RUN_SECONDS = 600  # for a whole notebook, on a busy machine
+PATIENCE = 300  # seconds that anything may take on a busy machine
+LAB_FOLDER = "with a space"
 ADDRESS = r"http://127\.0\.0\.1:\d+/\S*token=\w+"
+wait_for = partial(wait, seconds=PATIENCE)
 STATUS = "jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status"
 
 
@@ -44,6 +46,7 @@ def page_in(width, height=900):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         page = browser.new_page(viewport={"width": width, "height": height})
+        page.set_default_timeout(1000 * PATIENCE)
         page.said = []
         page.on("console", lambda message: page.said.append(message.text) if message.type == "error" else None)
         page.on("requestfailed", lambda request: page.said.append(request.url))
@@ -58,8 +61,8 @@ def pages(book):
 
 
 def copied(parent, *names):
-    """A folder "with a space" below `parent`, with the Makefile, these files and folders, and a link to .venv."""
-    folder = parent / "with a space"
+    """A folder below `parent`, with the Makefile, these files and folders, and a link to .venv."""
+    folder = parent / LAB_FOLDER
     folder.mkdir()
     for name in ("Makefile", *names):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
@@ -143,12 +146,6 @@ def errors(cells):
     return [output for cell in cells for output in cell["outputs"] if output["output_type"] == "error"]
 
 
-def run_all(page):
-    do(page, "jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
-    menu(page, "Run", "Run All Cells")
-    wait_for(lambda: page.evaluate(STATUS) == "busy")
-
-
 def kernel(page):
     """The process of the kernel of the open notebook."""
     kernel_id = page.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.id")
@@ -160,28 +157,3 @@ def command_of(process):
         return process.cmdline()
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return []
-
-
-def engines(kernel):
-    """The processes of the engines that this kernel has started, known by their logs."""
-    return [process for process in kernel.children(recursive=True) if "ipengine" in log_of(process)]
-
-
-def log_of(process):
-    try:
-        return os.readlink(f"/proc/{process.pid}/fd/2")
-    except OSError:
-        return ""
-
-
-def start_ranks(page):
-    """Run the cells of the open notebook that import `connect` and call it; returns what the call prints."""
-    connect = index_of(page, "connect(2)")
-    for index in sorted({index_of(page, "import connect"), connect}):
-        run_cell(page, index)
-
-    def said():
-        text = printed(page.evaluate(CELLS)[connect])
-        return text if "2 ranks ready" in text and is_idle(page) else None
-
-    return wait_for(said)

@@ -9,25 +9,34 @@ from pathlib import Path
 import ipyparallel as ipp
 from waiting import wait_for
 
-from helpers.cluster.engines import MPI_ENV
+from helpers.cluster.environment import OF_MPI
 
 SELDOM = {"HOROVOD_CYCLE_TIME": "5"}  # ms, for ranks of a whole file of tests: they ask each other less often for work
 
 
 class Cluster:
-    """n engines under the profile of this test session. process: the `ipcluster`. pids: of the engines."""
+    """n engines under the profile of this test session. process: the `ipcluster`. pids: of the engines.
+
+    wanted: whether there is to be a cluster at all.
+    """
 
     file = property(lambda self: Path(os.environ["IPYTHONDIR"], "profile_default/security/ipcontroller-client.json"))
 
-    def __init__(self, n, *options):
+    def __init__(self, n, *options, wanted=True):
         self.n = n
+        self.wanted = wanted
+        self.process = None
+        if not wanted:
+            return
         self.process = subprocess.Popen(
             [sys.executable, "-m", "ipyparallel.cluster", "start", "-n", str(n), *options],
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **MPI_ENV},
+            env={**os.environ, **OF_MPI},
         )
 
     def __enter__(self):
+        if not self.wanted:
+            return self
         try:
             wait_for(lambda: self.file.exists() or self.process.poll() is not None)
             assert self.process.poll() is None, "ipcluster ended"
@@ -40,5 +49,7 @@ class Cluster:
         return self
 
     def __exit__(self, *exc):
+        if self.process is None:
+            return
         self.process.send_signal(signal.SIGINT)
         self.process.wait(60)

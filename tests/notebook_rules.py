@@ -1,4 +1,4 @@
-"""The style of a notebook as rules: each takes a notebook's path and returns complaints, a list of str."""
+"""What every lesson keeps, as rules: each takes a notebook's path and returns complaints, a list of str."""
 
 import ast
 import copy
@@ -7,29 +7,25 @@ import json
 import re
 import socket
 from pathlib import Path
-from statistics import median
 
 import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 
-from helpers.exercises import check
-
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED_MAGICS = {"px", "matplotlib", "time", "capture"}
-EXERCISES = {"01": 2, "02": 2, "04": 3, "05": 2, "06": 2, "07": 3, "08": 3, "09": 3}  # at least; 1 in others
 STANDS_IN = {  # notebook: module: what both define, and what must be the same code
     "02": {
         "helpers.text.skipgram": (
             "generate_batch pairs_within draw_reach skipgram_pairs subsample shard pairs_of_block cut_batches "
             "pair_batches"
         ),
-        "helpers.word2vec.dataset": "thinned block_pairs pair_dataset",
+        "helpers.word2vec.pair_dataset": "thinned block_pairs pair_dataset",
     },
     "03": {
-        "benchmarks.four_losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
+        "helpers.word2vec.losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
         "benchmarks.losses": "make_loss adagrad_step mixed_sgns",
     },
-    "04": {"benchmarks.allreduce": "bare_ring compare_with_sockets"},
+    "04": {"helpers.exchange.ring": "ring_allreduce bare_ring", "benchmarks.allreduce": "compare_with_sockets"},
     "05": {"helpers.text.skipgram": "shard", "helpers.word2vec.model": "make_tables nce_loss make_step"},
     "06": {
         "helpers.exchange.strategies": (
@@ -37,25 +33,31 @@ STANDS_IN = {  # notebook: module: what both define, and what must be the same c
             "all_rows make_local_sgd make_overlapped"
         ),
         "helpers.word2vec.model": "merge",
-        "helpers.word2vec.replicas": "due_rows merge_changes",
-        "helpers.word2vec.shared_negatives": "block_changes",
+        "helpers.word2vec.merging": "due_rows merge_changes",
+        "helpers.word2vec.block_trainer": "block_changes",
         "helpers.exchange.cost_model": "row_bytes planned predicted",
     },
     "07": {
-        "helpers.cluster.sharded": "shards lookup gradients bundle",
+        "helpers.cluster.sharded_tables": "shards lookup gradients bundle",
         "helpers.word2vec.model": "merge",
         "benchmarks.servers_bandwidth": "add new_tables noise negative_sampling local_steps local_word2vec",
     },
 }
-FIGURE_WORDS = re.compile(r"\b(plot|figure|bars|(heat)?map(?!-reduce)|drawing)s?\b", re.IGNORECASE)
+TAKES = re.compile(
+    r"^\*\*It takes\*\* about (?:(\d+) min)? ?(?:(\d+) s)? on 2 cores, and (\d+\.\d) GB of memory", re.MULTILINE
+)
+OPENS = {"connect", "start_servers", "attach_servers"}
+CLOSES = {"close", "stop", "shutdown", "stop_cluster", "__exit__"}
 LEAKS = {
     "an absolute path": re.compile(r"(?<![\w.~])/(home|root|tmp|Users|private|work)/"),
     "the path of this repository": re.compile(re.escape(str(ROOT))),
     "a URL with a token": re.compile(r"https?://\S*token=", re.IGNORECASE),
 }
 LINK = re.compile(r'\]\(\s*<?([^)\s>]+)[^)]*\)|\b(?:src|href)="([^"]+)"|^\[[^\]]+\]:\s*(\S+)', re.MULTILINE)
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 REGISTRY = re.compile(r"https?://[^\s)]*(pypi|conda\b|registry|/simple\b)", re.IGNORECASE)
+RESULT = re.compile(r"\d\.\d|\d ?%|\d(\.\d+)? ?x\b")
+RICH = {"text/html", "text/markdown", "image/png", "image/svg+xml"}
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 # ---- what the rules are made of
@@ -123,21 +125,11 @@ def asserts(cell):
     return real or any(called(call).startswith("assert_") for call in calls(module))
 
 
-def without_fences(markdown):
-    return re.sub(r"```.*?```", "", markdown, flags=re.DOTALL)
-
-
-def headings(cell):
-    """The headings of a markdown cell in lower case, in one string."""
-    text = without_fences(cell.source) if cell.cell_type == "markdown" else ""
-    return " ".join(re.findall(r"^#+ (.*)", text, re.MULTILINE)).lower()
-
-
 # ---- the file and its outputs
 
 
 def file_format(path):
-    """Valid nbformat 4.5 with cell ids, kernel python3, no widgets, under 1 MB."""
+    """Valid nbformat 4.5 with cell ids, kernel python3, no widgets."""
     raw = json.loads(path.read_text(encoding="utf-8"))
     ids = [cell.get("id") for cell in raw["cells"]]
     if None in ids or len(set(ids)) < len(ids):
@@ -147,21 +139,8 @@ def file_format(path):
         "not nbformat 4.5": (raw["nbformat"], raw["nbformat_minor"]) != (4, 5),
         "the kernel is not python3": raw["metadata"].get("kernelspec", {}).get("name") != "python3",
         "widgets are saved": "widgets" in raw["metadata"] or "jupyter.widget-view" in json.dumps(raw),
-        "1 MB or more": path.stat().st_size >= 1_000_000,
     }
     return [f"{path.name}: {problem}" for problem, there in problems.items() if there]
-
-
-def cell_sizes(path):
-    """At most 40 code cells, with at most 30 lines that are not blank, in the median at most 6."""
-    code = cells(path, "code")
-    lines = [sum(bool(line.strip()) for line in cell.source.splitlines()) for cell in code]
-    found = [f"{cell.where}: {n} lines, at most 30" for cell, n in zip(code, lines, strict=True) if n > 30]
-    if len(code) > 40:
-        found.append(f"{path.name}: {len(code)} code cells, at most 40")
-    if code and median(lines) > 6:
-        found.append(f"{path.name}: a median of {median(lines)} lines in a code cell, at most 6")
-    return found
 
 
 def executed(path):
@@ -179,19 +158,18 @@ def executed(path):
     return found
 
 
-def compared_outputs(path):
-    """At most a fifth of the outputs are not compared; there or in the next code cell is an assert."""
+def ignored_outputs(path):
+    """Where an output is not compared, an assert stands there or in the next code cell; no cell is left out."""
     code = cells(path, "code")
-    ignored = [number for number, cell in enumerate(code) if "nbval-ignore-output" in tags(cell)]
-    bare = [number for number in ignored if not any(map(asserts, code[number : number + 2]))]
-    found = [f"{code[number].where}: nothing asserted here or in the next code cell" for number in bare]
-    if 5 * len(ignored) > len(code):
-        found.append(f"{path.name}: {len(ignored)} of {len(code)} code cells are not compared, over a fifth")
-    for cell in code:
+    found = []
+    for number, cell in enumerate(code):
+        ignored = "nbval-ignore-output" in tags(cell)
+        if ignored and not any(map(asserts, code[number : number + 2])):
+            found.append(f"{cell.where}: nothing asserted here or in the next code cell")
+        if ignored and "raises-exception" in tags(cell):
+            found.append(f"{cell.where}: nbval would not see that an ignored cell no longer raises")
         if "nbval-skip" in tags(cell) or re.search(r"#\s*(NBVAL|PYTEST_VALIDATE)_", cell.source):
             found.append(f"{cell.where}: nbval-skip and nbval comments are not used")
-        if {"nbval-ignore-output", "raises-exception"} <= tags(cell):
-            found.append(f"{cell.where}: nbval would not see that an ignored cell no longer raises")
     return found
 
 
@@ -210,49 +188,30 @@ def no_leaks(path, host=None):
     ]
 
 
-def figures(path):
-    """Pictures are PNG, HTML has no ids (they change from run to run), the prose says what a figure shows."""
-    everything = cells(path)
+def widths(path):
+    """Lines of code and of printed output have at most 80 characters: more is cut off in the book."""
     found = []
-    for number, cell in enumerate(everything):
-        data = [item for output in cell.get("outputs", []) for item in output.get("data", {}).items()]
-        kinds = [kind for kind, _ in data]
-        if any(kind.startswith("image/") and kind != "image/png" for kind in kinds):
-            found.append(f"{cell.where}: a picture that is not PNG")
-        if any(kind == "text/html" and re.search(r"<svg|\bid=", str(value)) for kind, value in data):
-            found.append(f"{cell.where}: HTML with ids or SVG")
-        prose = nearest_prose(everything[:number][::-1]) + nearest_prose(everything[number + 1 :])
-        if "image/png" in kinds and not FIGURE_WORDS.search(prose):
-            found.append(f"{cell.where}: the prose before and after does not say what the figure shows")
+    for cell in cells(path, "code"):
+        printed = [
+            output.get("text", "") or output.get("data", {}).get("text/plain", "")
+            for output in cell.outputs
+            if not RICH & set(output.get("data", {}))
+        ]
+        for what, text in [("code", cell.source), *(("output", text) for text in printed)]:
+            wide = [line for line in text.splitlines() if len(line) > 80]
+            found += [f"{cell.where}: a line of {what} with {len(line)} characters" for line in wide]
     return found
 
 
-def nearest_prose(some_cells):
-    return next((cell.source + "\n" for cell in some_cells if cell.cell_type == "markdown"), "")
-
-
-# ---- the lesson
-
-
-def place(word, some_cells):
-    """The number, from 1, of the last cell with `word` in a heading; 0 when there is none."""
-    return max((number for number, cell in enumerate(some_cells, 1) if word in headings(cell)), default=0)
-
-
-def px_cells(path):
-    """`%%px` stands on a cell's first line; what it did is asserted there or in the next two code cells."""
-    code = cells(path, "code")
-    found = [f"{cell.where}: %% below the first line" for cell in code if "\n%%" in cell.source.strip()]
-    for number, cell in enumerate(code):
-        if cell.source.startswith("%%px") and not any(map(asserts, code[number : number + 3])):
-            found.append(f"{cell.where}: nothing asserted here or in the next two code cells")
-    return found
+# ---- the code
 
 
 def magics(path):
     """Only the magics of a short list, no shell: nbval passes unknown magics and whatever they hide."""
     found = []
     for cell in cells(path, "code"):
+        if "\n%%" in cell.source.strip():
+            found.append(f"{cell.where}: %% below the first line")
         for call in ipython_calls(tree(cell)):
             name = call.args[0].value if call.func.attr.endswith("_magic") else call.func.attr
             if name not in ALLOWED_MAGICS:
@@ -260,83 +219,34 @@ def magics(path):
     return found
 
 
-def links(path):
-    """Links to files lead to files of this repository."""
+def literals(path):
+    """No result is a literal in a print: what a cell says, it has computed."""
     return [
-        f"{cell.where}: {complaint}"
-        for cell in cells(path, "markdown")
-        for complaint in bad_links(cell.source, path.parent, path.parent.parent)
+        f"{cell.where}: prints the literal {argument.value!r}"
+        for cell in cells(path, "code")
+        for call in calls(tree(cell))
+        if called(call) == "print"
+        for argument in call.args
+        if isinstance(argument, ast.Constant) and RESULT.search(str(argument.value))
     ]
 
 
-def bad_links(markdown, folder, root):
-    """The links of a text in `folder` that lead to no file below `root`, or to a package registry."""
-    text = re.sub(r"`[^`\n]*`", "", without_fences(markdown))
-    found = [f"a link to a package registry: {match[0]}" for match in REGISTRY.finditer(text)]
-    for target in ("".join(groups) for groups in LINK.findall(text)):
-        file = folder / target.partition("#")[0].replace("%20", " ")
-        elsewhere = re.match(r"https?://|mailto:|attachment:|#", target)
-        if not elsewhere and not (file.exists() and file.resolve().is_relative_to(root.resolve())):
-            found.append(f"a link to {target}, which is not a file of this repository")
-    return found
-
-
-# ---- exercises
-
-
-def exercises(path):
-    """Enough of them; each is saved unsolved, with a hint, and its solution follows, folded away."""
-    pairs = exercise_pairs(path)
-    needed = EXERCISES.get(path.name[:2], int(bool(place("exercise", cells(path)))))
-    found = [f"{path.name}: {len(pairs)} exercises, at least {needed}"] if len(pairs) < needed else []
-    for stub, solution in pairs:
-        if not "".join(texts(stub)).startswith("not yet: "):
-            found.append(f"{stub.where}: the saved output is not `not yet: ...`")
-        if "<details>" not in solution or not solution_blocks(solution):
-            found.append(f"{stub.where}: no <details> with a ```python block in the next markdown cell")
-    return found
-
-
-def solutions(path):
-    """The solution of each exercise, run by itself, passes the check that the reader's answer must pass."""
-    found = []
-    for stub, solution in exercise_pairs(path):
-        namespace = {"check": check}
-        for block in solution_blocks(solution):
-            exec(compile(block, f"solution of {stub.where}", "exec"), namespace)
-        for call in check_calls(stub):
-            if eval(compile(ast.Expression(call), stub.where, "eval"), namespace) is not True:
-                found.append(f"{stub.where}: {ast.unparse(call)} does not accept the solution")
-    return found
-
-
-def exercise_pairs(path):
-    """Every code cell that calls a check, and the markdown cell after it: [(cell, str)]."""
-    everything = cells(path)
-    return [
-        (cell, nearest_prose(everything[number + 1 :]))
-        for number, cell in enumerate(everything)
-        if cell.cell_type == "code" and check_calls(cell)
-    ]
-
-
-def check_calls(cell):
-    """The calls check(...) that stand by themselves or are assigned, not those inside a function."""
-    values = [getattr(statement, "value", None) for statement in tree(cell).body]
-    return [v for v in values if isinstance(v, ast.Call) and called(v) == "check"]
-
-
-def solution_blocks(markdown):
-    return re.findall(r"^```python\n(.*?)^```", markdown, re.DOTALL | re.MULTILINE)
-
-
-# ---- code that stands in a notebook and in helpers
+def closes(path):
+    """The last code cell shuts down what the notebook started."""
+    code = cells(path, "code")
+    opens = OPENS & {called(call) for cell in code for call in calls(tree(cell))}
+    last = {called(call) for cell in code[-1:] for call in calls(tree(cell))}
+    return [f"{code[-1].where}: the last code cell closes nothing"] if opens and not last & CLOSES else []
 
 
 def copies(path):
-    """What a notebook and helpers both define is the same code, docstrings aside, in the module of STANDS_IN."""
+    """What a notebook and helpers both define is the same code, docstrings aside, in the module of STANDS_IN.
+
+    It may be defined in the notebook's own process, on ranks, or in both.
+    """
     due = {name: module for module, names in STANDS_IN.get(path.name[:2], {}).items() for name in names.split()}
-    found, shown = [], set()
+    found = []
+    shown = set()
     for cell in cells(path, "code"):
         for name, code in [] if check_calls(cell) else definitions(tree(cell)):
             shown.add(name)
@@ -347,6 +257,20 @@ def copies(path):
                 found.append(f"{cell.where}: {name} is not the same as in {due[name]}")
     missing = sorted(due.keys() - shown)
     return found + [f"{path.name}: {name} of {due[name]} does not stand in it" for name in missing]
+
+
+def defined_once(path):
+    """What a notebook shows is what runs: no cell, on a rank or not, imports from helpers what the notebook defines."""
+    code = [cell for cell in cells(path, "code") if not check_calls(cell)]
+    shown = {name for cell in code for name, _ in definitions(tree(cell))}
+    return [
+        f"{cell.where}: imports {alias.name} from {node.module}, which this notebook defines"
+        for cell in code
+        for node in ast.walk(tree(cell))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "helpers"
+        for alias in node.names
+        if {alias.name, alias.asname} & shown
+    ]
 
 
 @functools.cache
@@ -374,17 +298,81 @@ def without_docstrings(definition):
     return definition
 
 
-# ---- README
+# ---- exercises
+
+
+def solutions(path):
+    """Each exercise is saved unsolved, with a hint, and its solution follows, folded away (test_exercises runs it)."""
+    found = []
+    for stub, solution in exercise_pairs(path):
+        if not "".join(texts(stub)).startswith("not yet: "):
+            found.append(f"{stub.where}: the saved output is not `not yet: ...`")
+        if "<details>" not in solution or not solution_blocks(solution):
+            found.append(f"{stub.where}: no <details> with a ```python block in the next markdown cell")
+    return found
+
+
+def exercise_pairs(path):
+    """Every code cell that calls a check, and the markdown cell after it: [(cell, str)]."""
+    everything = cells(path)
+    return [
+        (cell, next((later.source for later in everything[number:] if later.cell_type == "markdown"), ""))
+        for number, cell in enumerate(everything)
+        if cell.cell_type == "code" and check_calls(cell)
+    ]
+
+
+def check_calls(cell):
+    """The calls check(...) that stand by themselves or are assigned, not those inside a function."""
+    values = [getattr(statement, "value", None) for statement in tree(cell).body]
+    return [v for v in values if isinstance(v, ast.Call) and called(v) == "check"]
+
+
+def solution_blocks(markdown):
+    return re.findall(r"^```python\n(.*?)^```", markdown, re.DOTALL | re.MULTILINE)
+
+
+# ---- links, and README
+
+
+def links(path):
+    """Links to files lead to files of this repository."""
+    return [
+        f"{cell.where}: {complaint}"
+        for cell in cells(path, "markdown")
+        for complaint in bad_links(cell.source, path.parent, path.parent.parent)
+    ]
+
+
+def bad_links(markdown, folder, root):
+    """The links of a text in `folder` that lead to no file below `root`, or to a package registry."""
+    text = re.sub(r"```.*?```", "", markdown, flags=re.DOTALL)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    found = [f"a link to a package registry: {match[0]}" for match in REGISTRY.finditer(text)]
+    for target in ("".join(groups) for groups in LINK.findall(text)):
+        file = folder / target.partition("#")[0].replace("%20", " ")
+        elsewhere = re.match(r"https?://|mailto:|attachment:|#", target)
+        if not elsewhere and not (file.exists() and file.resolve().is_relative_to(root.resolve())):
+            found.append(f"a link to {target}, which is not a file of this repository")
+    return found
 
 
 def readme_rows(readme, notebooks):
-    """Every notebook has a row in a table of the README, with a link."""
-    rows = [line for line in readme.read_text(encoding="utf-8").splitlines() if line.lstrip().startswith("|")]
-    return [
-        f"README: no row of a table links notebooks/{path.name}"
-        for path in notebooks
-        if not any(f"](notebooks/{path.name})" in row for row in rows)
-    ]
+    """Every notebook has a row in a table of the README, which says of it what its header says."""
+    rows = readme.read_text(encoding="utf-8").splitlines()
+    found = []
+    for path in notebooks:
+        row = next((row for row in rows if row.startswith("|") and f"](notebooks/{path.name})" in row), "")
+        takes = TAKES.search(cells(path)[0].source)
+        if takes is None:
+            found.append(f"{path.name}: no **It takes** about 1 min 20 s on 2 cores, and 2.0 GB of memory")
+        elif not row.endswith(f" | {time_of(takes)} | {takes[3]} GB |"):
+            found.append(f"README: no row with {time_of(takes)} and {takes[3]} GB for {path.name}")
+    return found
+
+
+def time_of(takes):
+    return " ".join(f"{number} {unit}" for number, unit in ((takes[1], "min"), (takes[2], "s")) if number)
 
 
 def readme_links(readme):
@@ -394,6 +382,16 @@ def readme_links(readme):
 
 
 RULES = (
-    file_format, cell_sizes, executed, compared_outputs, no_leaks, figures,
-    px_cells, magics, links, exercises, solutions, copies,
+    file_format,
+    executed,
+    ignored_outputs,
+    no_leaks,
+    widths,
+    magics,
+    literals,
+    closes,
+    copies,
+    defined_once,
+    solutions,
+    links,
 )

@@ -6,16 +6,20 @@ import sys
 from contextlib import nullcontext
 from functools import partial
 
+import cloudpickle
+import numpy as np
 import pytest
 from clusters import SELDOM
 from trainers import write_trainer
 
-from benchmarks import allreduce, long_text, many_ranks, options, roofline, strategies, words_per_second
-from benchmarks.more_strategies import ALL
+from benchmarks import allreduce, bandwidth, long_text, many_ranks, options, roofline, strategies, words_per_second
 from helpers.cluster import connect
-from helpers.cluster.on_engine import limit_threads
+from helpers.cluster.environment import limit_threads
 from helpers.text import Vocab, load_corpus
-from helpers.word2vec import Blocks, replicas, shared_negatives
+from helpers.word2vec import Blocks, train_blocks
+
+pytestmark = pytest.mark.ranks
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +75,7 @@ def test_strategies(ranks, tmp_path, monkeypatch, capsys):
     assert "overlap" in capsys.readouterr().out
 
 
-def test_the_saved_results_have_all_strategies():
-    saved = json.loads((options.RESULTS / "strategies.json").read_text())
-    assert {row["strategy"] for row in saved["rows"]} == {*ALL, "gensim, 2 workers"}
-
-
+@pytest.mark.slow
 def test_words_per_second(trainer, tmp_path):
     """In a process of its own, as a reader runs it, but with one rank; another program beside it."""
     out, figure = tmp_path / "out.json", tmp_path / "out.png"
@@ -125,16 +125,40 @@ def test_many_ranks(ranks, tmp_path, monkeypatch, capsys):
     assert figure.stat().st_size > 1_000 and "words/s" in capsys.readouterr().out
 
 
-def test_watching_the_trainer_changes_nothing_in_it(planted_ids):
+def train_watched(ids, vocab):
+    """On a rank: the vectors, plain and measured, and what was measured."""
+    import horovod.tensorflow as hvd
+
+    train = partial(train_blocks, ids, vocab, dim=8, epochs=1, threshold=1)  # every word is kept
+    stopwatch = roofline.Stopwatch(hvd)
+    return train(hvd=hvd), train(watch=stopwatch.watch, hvd=stopwatch.hvd), stopwatch.spent
+
+
+def test_watching_the_trainer_changes_nothing_in_it(ranks, planted_ids):
     vocab, ids = planted_ids
-    before = shared_negatives.next_blocks, shared_negatives.make_train, replicas.make_exchange
-    train = partial(shared_negatives.train_blocks, ids, vocab, dim=8, epochs=1, threshold=1)  # every word is kept
-    plain = train()
-    with roofline.watched() as spent:
-        watched = train()
-    assert before == (shared_negatives.next_blocks, shared_negatives.make_train, replicas.make_exchange)
-    assert (watched == plain).all() and spent["training"] > 0 and spent["cutting blocks"] > 0
-    assert spent["steps"] >= len(ids) / (Blocks().tokens * Blocks().blocks)
+    for plain, watched, spent in ranks.run(train_watched, ids, vocab):
+        assert (watched == plain).all() and spent["steps"] >= len(ids) / (Blocks().tokens * Blocks().blocks)
+        assert all(spent[part] > 0 for part in ("training", "cutting blocks", "gathering and adding", "last exchange"))
+        assert spent["Horovod"] > 0 and spent["waiting for Horovod"] >= 0
+    alone = roofline.Stopwatch()
+    train_blocks(ids, vocab, dim=8, epochs=1, watch=alone.watch, hvd=alone.hvd)
+    assert alone.spent["training"] > 0 and alone.spent["waiting for Horovod"] == 0
+
+
+def summed_in_16_bits(values):
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+
+    halves = bandwidth.SixteenBits(hvd)
+    total = halves.allreduce(tf.constant(values) * (hvd.rank() + 1), op=hvd.Sum, name="halves")
+    return total.numpy(), int(halves.allreduce(tf.constant(2**24 + 1), op=hvd.Max, name="whole")), halves.size()
+
+
+def test_16_bits_keep_three_digits_of_changes_and_of_their_squares(ranks):
+    values = np.float32([1e-6, -1e-4, 0.03, -2, 300, 1e-9])
+    for found, whole, size in ranks.run(summed_in_16_bits, values):
+        np.testing.assert_allclose(found, 3 * values, rtol=1e-3, atol=1e-9)
+        assert whole == 2**24 + 1 and size == 2
 
 
 def test_the_work_of_a_step_is_that_of_its_products():

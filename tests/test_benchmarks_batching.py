@@ -4,9 +4,12 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 SMALL = ["--corpus", "planted", "--words", "20000", "--encode", "100000", "--seconds", "0.05", "--repeats", "1"]
 
 
+@pytest.mark.slow
 def test_the_benchmark_measures_each_way_of_making_pairs_and_saves_it(tmp_path):
     out = tmp_path / "batching.json"
     command = [sys.executable, "-m", "benchmarks.batching", *SMALL, "--json", out]

@@ -11,8 +11,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import losses as benchmark
-from benchmarks.four_losses import LOSSES, full_softmax, sgns
-from helpers.word2vec.samplers import Samples
+from helpers.word2vec.losses import LOSSES, Samples, full_softmax, sgns
 
 V, DIM, BATCH = 40, 5, 7
 COUNTS = np.array([3, *(1000 // np.arange(1, V))])
@@ -75,6 +74,7 @@ def test_plurals_by_hand():
     assert benchmark.plural_accuracy(shifted, ["a", "b", "c", "d", "e"]) == 0
 
 
+@pytest.mark.slow
 def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
     draw = random.Random(0)
     words = [f"w{draw.choice('abcdefgh')}{draw.choice('abcdefghij')}" for _ in range(4000)]

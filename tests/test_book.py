@@ -1,5 +1,6 @@
-"""The book builds from what is saved, complains of what is broken, and reads well in a browser."""
+"""The book builds from what is saved, complains of what is broken, needs no network and is cut off nowhere."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -8,14 +9,26 @@ from pathlib import Path
 import pytest
 from browser import BROWSER, copied, page_in, pages, without_make_and_display
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 pytest.importorskip("sphinx", reason="the book is rendered in the environment of make setup")
 TINY = "# Tiny\n\n```{toctree}\nother\n```\n\n![a figure](figure.png)\n\n[there](other.md#a-place)\n"
+API = "\n```{eval-rst}\n.. automodule:: documented\n   :members:\n```\n"
+DOCUMENTED = '''
+def double(x):
+    """Twice `x`.
 
+    Parameters
+    ----------
+    x : int32 [pairs]
+        What is doubled.
 
-def build(source, target):
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(source), str(target)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    Raises
+    ------
+    ValueError
+        Never.
+    """
+'''
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +48,10 @@ def tiny_book(folder, index):
     (folder / "index.md").write_text(index)
     (folder / "other.md").write_text("# Other\n\n## A place\n")
     shutil.copy(ROOT / "figures" / "loss_per_rank.png", folder / "figure.png")
-    return build(folder, folder / "out")
+    (folder / "documented.py").write_text(DOCUMENTED)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", ".", "out"]
+    env = {**without_make_and_display(), "PYTHONPATH": str(folder)}
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 
 def test_a_broken_link_image_or_anchor_fails_the_build(tmp_path):
@@ -46,16 +62,31 @@ def test_a_broken_link_image_or_anchor_fails_the_build(tmp_path):
     assert [name for name in broken if name not in done.stderr] == []
 
 
-def test_every_notebook_has_its_page_and_its_minutes(book):
-    start = (book / "index.html").read_text()
+def test_formulas_and_numpy_docstrings_are_read(tmp_path):
+    done = tiny_book(tmp_path, TINY + r"The mean is $\frac{1}{n} \sum_i x_i$." + API)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "<mfrac>" in page and "\\frac" not in page
+    assert [name for name in ("Parameters", "int32 [pairs]", "Raises", "ValueError") if name not in page] == []
+    assert "----" not in page
+
+
+def test_every_notebook_has_its_page_and_its_time(book):
+    rows = (book / "index.html").read_text().partition("start-map")[2].split("</tr>")
     for path in (ROOT / "notebooks").glob("*.ipynb"):
         assert (book / "notebooks" / f"{path.stem}.html").exists()
-        assert f'href="notebooks/{path.stem}.html"' in start.partition("start-map")[2]
+        row = next(row for row in rows if f'href="notebooks/{path.stem}.html"' in row)
+        assert re.search(r"<p>(\d+ min ?)?(\d+ s)?</p>", row)
 
 
 def test_a_page_links_the_glossary_and_the_api_links_the_source(book):
     assert "../glossary.html#term-rank" in (book / "notebooks" / "05_horovod_word2vec.html").read_text()
     assert 'href="_modules/helpers/cluster/ranks.html#connect"' in (book / "api.html").read_text()
+
+
+def test_no_page_takes_anything_from_the_network(book):
+    fetched = re.compile(r"<(?:script|img|iframe)[^>]* src=\"(?:https?:)?//|<link[^>]* href=\"(?:https?:)?//")
+    assert [path.name for path in pages(book) if fetched.search(path.read_text())] == []
 
 
 CUT_OFF = """[...document.querySelectorAll('.bd-article pre, .bd-article table, .bd-article img')].filter(e => {
@@ -65,43 +96,16 @@ CUT_OFF = """[...document.querySelectorAll('.bd-article pre, .bd-article table, 
 }).map(e => e.outerHTML.slice(0, 200))"""
 
 
-@pytest.fixture(scope="module")
-def page():
+@BROWSER
+@pytest.mark.browser
+def test_every_page_loads_whole_and_nothing_is_cut_off(book):
+    """On a laptop and narrowed to a phone; code or a table that is too wide has a scroll bar of its own."""
     with page_in(1300) as page:
-        yield page
-
-
-@BROWSER
-def test_every_page_loads_whole_and_nothing_is_cut_off(book, page):
-    """On a laptop, narrowed to a phone and back; code or a table that is too wide has a scroll bar of its own."""
-    for path in pages(book):
-        page.said.clear()
-        page.goto(path.as_uri())
-        for width in (390, 1300):
-            page.set_viewport_size({"width": width, "height": 900})
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-            assert page.evaluate(CUT_OFF) == [], path
-        assert page.said == [], path
-
-
-@BROWSER
-def test_search_finds_a_word_and_a_solution_unfolds(book, page):
-    page.goto(f"{(book / 'search.html').as_uri()}?q=allreduce")
-    page.wait_for_selector("#search-results li a")
-    assert "Collectives" in page.inner_text("#search-results")
-    page.goto((book / "notebooks" / "05_horovod_word2vec.html").as_uri())
-    solution = page.locator("details").first
-    code = solution.locator("pre").first
-    assert not code.is_visible()
-    solution.locator("summary").click()
-    assert code.is_visible()
-    assert page.locator("button.copybtn").count() > 10
-    assert page.locator("a.left-prev").count() == page.locator("a.right-next").count() == 1
-
-
-@BROWSER
-def test_the_book_has_a_dark_mode(book, page):
-    page.goto((book / "index.html").as_uri())
-    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+        for path in pages(book):
+            page.said.clear()
+            page.goto(path.as_uri())
+            for width in (390, 1300):
+                page.set_viewport_size({"width": width, "height": 900})
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+                assert page.evaluate(CUT_OFF) == [], path
+            assert page.said == [], path

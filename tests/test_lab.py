@@ -1,141 +1,175 @@
-"""JupyterLab as `make lab` starts it, in a browser: who gets in, 00 and 05 run, left, found, interrupted, shut down."""
+"""What only a browser proves of JupyterLab, as `make lab` starts it: one walk from its first page to its shut-down."""
 
 import re
 import urllib.error
 import urllib.request
-from pathlib import Path
 
+import nbformat
 import psutil
 import pytest
 from browser import (
     BROWSER,
     CELLS,
-    OUTPUTS,
-    RUN_SECONDS,
+    LAB_FOLDER,
+    PATIENCE,
     code_cells,
     command_of,
     do,
-    engines,
     errors,
     index_of,
     is_idle,
     kernel,
+    lab,
     menu,
     open_notebook,
+    page_in,
     printed,
-    run_all,
     run_cell,
-    start_ranks,
-)  # fmt: skip
-from clusters import Cluster
-from waiting import wait_for
+    wait_for,
+)
+from nbformat.v4 import new_code_cell, new_notebook
 
-ROOT = Path(__file__).resolve().parent.parent
-pytestmark = BROWSER
+pytestmark = [BROWSER, pytest.mark.browser]
+CONNECT = """
+import os
+
+from helpers.cluster import connect
+
+ranks = connect(2)
+print("processes", *ranks.run(os.getpid))
+"""
+TRAIN = """%%px
+import time
+
+import horovod.tensorflow as hvd
+
+from helpers.cluster import report
+
+print("rank", hvd.rank())
+for step in range(6_000):
+    report(step, 6_000, loss=1, pairs_per_s=1)
+    time.sleep(0.1)
+"""
+
+
+@pytest.fixture(scope="module")
+def notebooks(tmp_path_factory):
+    """The folder of the notebooks that JupyterLab shows."""
+    return tmp_path_factory.mktemp("a course") / LAB_FOLDER / "notebooks"
+
+
+@pytest.fixture(scope="module")
+def address(notebooks):
+    """Where `make lab` lets one in."""
+    with lab(notebooks.parent.parent) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def page(address):
+    """JupyterLab in a browser."""
+    with page_in(1300) as page:
+        page.goto(address)
+        page.wait_for_selector(".jp-NotebookPanel")
+        yield page
+
+
+def server_port(address):
+    return int(re.search(r":(\d+)/", address)[1])
+
+
+def listening(port):
+    return [c for c in psutil.net_connections("tcp") if c.laddr.port == port and c.status == "LISTEN"]
 
 
 def status_of(address):
     try:
-        return urllib.request.urlopen(address, timeout=20).status
+        return urllib.request.urlopen(address, timeout=PATIENCE).status
     except urllib.error.HTTPError as error:
         return error.code
 
 
 def test_only_this_machine_with_the_token_gets_in(address):
-    root, _, token = address.partition("/lab")[0], *address.partition("token=")[1:]
+    root = address.partition("/lab")[0]
+    token = address.partition("token=")[2]
     assert status_of(f"{root}/api/kernels?token={token}") == 200
     assert status_of(f"{root}/api/kernels?token=wrong") == status_of(f"{root}/api/kernels") == 403
-    port = int(root.rpartition(":")[2])
-    listening = {c.laddr.ip for c in psutil.net_connections("tcp") if c.laddr.port == port and c.status == "LISTEN"}
-    assert listening == {"127.0.0.1"}
+    assert {c.laddr.ip for c in listening(server_port(address))} == {"127.0.0.1"}
 
 
-def test_a_good_start(page):
+def test_a_good_start(page, notebooks):
     """00 is open, the file browser shows the notebooks in order, contents are in the side bar, no pop-up."""
     assert page.evaluate("jupyterapp.shell.currentWidget.context.path") == "00_start_here.ipynb"
     names = page.locator(".jp-DirListing-itemText").all_inner_texts()
-    assert names == sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+    assert names == sorted(path.name for path in notebooks.glob("*.ipynb"))
     assert page.locator(".jp-SideBar [data-id='table-of-contents']").count() == 1
     page.wait_for_timeout(2_000)
     assert page.locator(".Toastify__toast").count() == 0
 
 
-@pytest.fixture
-def ipcluster(page):
-    """A running cluster of 4; the kernel that was attached to it is started anew afterwards."""
-    with Cluster(4) as cluster:
-        yield cluster
-        do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+def test_00_runs_from_its_first_cell_to_its_first_one_on_ranks(page):
+    wait_for(lambda: is_idle(page))
+    last = index_of(page, "%%px")
+    for index in range(last + 1):
+        run_cell(page, index)
+    ran = [cell for cell in page.evaluate(CELLS)[: last + 1] if cell["type"] == "code"]
+    assert ran and errors(ran) == [] and all(cell["count"] for cell in ran)
 
 
-def test_00_attaches_to_a_running_ipcluster_and_runs_with_its_outputs_in_the_order_of_the_ranks(page, ipcluster):
-    open_notebook(page, "00_start_here.ipynb")
-    run_all(page)
-    wait_for(lambda: is_idle(page), RUN_SECONDS, every=1)
-    cells = code_cells(page)
-    assert errors(cells) == [] and len(cells) > 10
-    assert any("engines of the running ipcluster" in printed(cell) for cell in cells)
-    labels = [re.findall(r"\[(?:stdout|output):(\d+)\]", printed(cell)) for cell in cells]
-    assert ["0", "1"] in labels
-    assert all(found == sorted(found) for found in labels)
+def start_ranks(page):
+    """Run the cell that connects; returns the processes of the ranks."""
+    run_cell(page, 0)
+    said = wait_for(lambda: re.search(r"processes (\d+) (\d+)", printed(code_cells(page)[0])))
+    wait_for(lambda: is_idle(page))
+    return [psutil.Process(int(pid)) for pid in said.groups()]
 
 
-def test_a_closed_tab_leaves_a_kernel_that_is_found_again_and_a_restart_leaves_no_engine(page):
-    open_notebook(page, "05_horovod_word2vec.ipynb")
-    before = kernel(page)
-    start_ranks(page)
-    started = engines(before)
+def are_gone(processes):
+    return psutil.wait_procs(processes, timeout=PATIENCE)[1] == []
+
+
+def test_live_line_interrupt_closed_tab_restart_and_shut_down(page, address, notebooks):
+    cells = [new_code_cell(text) for text in (CONNECT, TRAIN)]
+    kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernelspec}), notebooks / "walk.ipynb")
+    open_notebook(page, "walk.ipynb")
+
+    # a closed tab leaves the kernel, and it is found again
+    ranks = start_ranks(page)
+    before = kernel(page).pid
     do(page, "jupyterapp.commands.execute('docmanager:save')")
     do(page, "jupyterapp.shell.currentWidget.close()")
-    open_notebook(page, "05_horovod_word2vec.ipynb")
-    assert kernel(page).pid == before.pid
-    do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
-    _, left = psutil.wait_procs(started, timeout=30)
-    assert len(started) == 2 and left == []
+    open_notebook(page, "walk.ipynb")
+    assert kernel(page).pid == before and all(rank.is_running() for rank in ranks)
 
+    # the line of a training changes; an interrupt closes the ranks and says so
+    lines = set()
+    run_cell(page, 1, wait=False)
 
-def test_05_runs_to_its_end_with_a_live_line(page):
-    open_notebook(page, "05_horovod_word2vec.ipynb")
-    run_all(page)
-    training, lines = index_of(page, "losses = train("), set()
+    def has_moved():
+        shown = [str(output.get("data")) for output in code_cells(page)[1]["outputs"]]
+        lines.update(line for line in shown if "rank 0: loss" in line)
+        return len(lines) > 2
 
-    def ended():
-        outputs = page.evaluate(OUTPUTS.format(training))
-        lines.update(str(output["data"]) for output in outputs if "rank 0: loss" in str(output.get("data")))
-        return is_idle(page)
-
-    wait_for(ended, RUN_SECONDS, every=1)
-    cells = code_cells(page)
-    assert errors(cells) == [] and all(cell["count"] for cell in cells) and len(lines) > 2
-
-
-def test_it_obeys_an_interrupt_while_it_trains_and_connects_again(page):
-    open_notebook(page, "05_horovod_word2vec.ipynb")
-    training = index_of(page, "sweep = [loss")
-    start_ranks(page)
-    needed = "%%px --local", "rank, size = hvd", "load_corpus(progress", "def train("
-    for index, cell in enumerate(page.evaluate(CELLS)[:training]):
-        if any(text in cell["source"] for text in needed):
-            run_cell(page, index)
-    do(page, "jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
-    run_cell(page, training, wait=False)
-    wait_for(lambda: "rank 0: loss" in str(page.evaluate(OUTPUTS.format(training))), RUN_SECONDS)
+    wait_for(has_moved)
     menu(page, "Kernel", "Interrupt Kernel")
     wait_for(lambda: is_idle(page))
-    assert "interrupted: these ranks are closed, connect() gives new ones" in printed(page.evaluate(CELLS)[training])
-    start_ranks(page)
+    said = printed(code_cells(page)[1])
+    assert "interrupted: these ranks are closed, connect() gives new ones" in said
+    assert re.findall(r"\[stdout:(\d)\]\s+rank (\d)", said) == [("0", "0"), ("1", "1")]
+    assert are_gone(ranks)
 
+    # new ones end when the kernel is restarted
+    ranks = start_ranks(page)
+    do(page, "jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+    assert are_gone(ranks)
 
-def test_shut_down_leaves_no_process(page, address):
-    open_notebook(page, "05_horovod_word2vec.ipynb")
-    if len(engines(kernel(page))) != 2:
-        start_ranks(page)
-    ranks = engines(kernel(page))
-    assert len(ranks) == 2
-    port = int(re.search(r":(\d+)/", address)[1])
-    server = next(c.pid for c in psutil.net_connections("tcp") if c.laddr.port == port and c.status == "LISTEN")
-    family = [psutil.Process(server), *psutil.Process(server).children(recursive=True), *ranks]
+    # and when JupyterLab is shut down
+    wait_for(lambda: is_idle(page))
+    do(page, "jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+    ranks = start_ranks(page)
+    server = psutil.Process(listening(server_port(address))[0].pid)
+    family = [server, *server.children(recursive=True)]
     menu(page, "File", "Shut Down")
     page.locator("dialog button.jp-mod-accept, .jp-Dialog button.jp-mod-accept").click()
-    _, left = psutil.wait_procs(family, timeout=60)
-    assert [command_of(process) for process in left] == []
+    assert are_gone([*family, *ranks]), [command_of(process) for process in [*family, *ranks]]

@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import four_losses as losses
-from benchmarks.four_losses import LOSSES, nce, sgns
-from helpers.word2vec.samplers import (
+from helpers.word2vec import losses
+from helpers.word2vec.losses import (
+    LOSSES,
     SAMPLERS,
     Samples,
     check_sampler,
     draw_samples,
     frequency_biases,
+    nce,
     probabilities,
+    sgns,
 )
 
 V, DIM, BATCH, SAMPLED = 40, 5, 7, 12

@@ -42,6 +42,7 @@ sys.meta_path.insert(0, NoGloo())
 """
 
 
+@pytest.mark.ranks
 @pytest.mark.skipif(shutil.which("mpiexec") is None, reason="no mpiexec on this machine")
 @pytest.mark.parametrize("name", NOTEBOOKS if LONG else NOTEBOOKS[:1])
 def test_a_notebook_runs_on_a_horovod_without_gloo(name, tmp_path):

@@ -9,7 +9,9 @@ import time
 import psutil
 import pytest
 
-from helpers.cluster.processes import slowed
+from helpers.cluster.straggler import slowed
+
+pytestmark = pytest.mark.slow  # a minute of standing and running
 
 GAPS = """
 import time
@@ -81,7 +83,7 @@ def test_it_runs_on_after_the_slowing_process_was_killed(spinning):
 
 def test_a_slowed_process_may_be_killed(spinning, capfd):
     with slowed(spinning.pid, 5):
-        brake = next(child for child in psutil.Process().children() if "helpers.cluster.processes" in child.cmdline())
+        brake = next(child for child in psutil.Process().children() if "helpers.cluster.straggler" in child.cmdline())
         spinning.kill()
         spinning.wait()
         brake.wait(10)
@@ -96,7 +98,7 @@ def test_another_process_with_the_same_id_is_left_alone(spinning, monkeypatch):
 
 
 def test_the_brake_starts_without_tensorflow():
-    code = "import sys, helpers.cluster.processes; sys.exit('tensorflow' in sys.modules)"
+    code = "import sys, helpers.cluster.straggler; sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

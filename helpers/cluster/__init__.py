@@ -5,15 +5,14 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "elastic": ["ElasticFailure", "start_elastic"],
-        "engines": ["RankFailure"],
-        "hosts": ["HostsUnavailable", "hosts"],
+        "engines": ["RankFailure", "available"],
+        "environment": ["DEFAULT_ENV"],
         "live_line": ["report"],
+        "logs": ["tail"],
         "parameter_servers": ["PSCluster", "attach_servers", "start_servers"],
-        "processes": ["available", "slowed"],
-        "ranks": ["DEFAULT_ENV", "Ranks", "connect"],
-        "reaper": ["tail"],
+        "ranks": ["Ranks", "connect"],
         "server_processes": ["ServerFailure"],
-        "sharded": ["bundle", "gradients", "lookup", "make_table", "shards"],
+        "sharded_tables": ["bundle", "gradients", "lookup", "make_table", "shards"],
+        "straggler": ["slowed"],
     },
 )

@@ -1,70 +1,83 @@
-"""Where engine processes come from and how they end: used by `helpers.cluster.ranks`."""
+"""Where engines come from: ipyparallel's own `Cluster` started here, or a cluster that somebody else started."""
 
 import contextlib
+import json
+import logging
 import os
 import shutil
 import signal
-import subprocess
+import socket
 import sys
-import tempfile
+import threading
 import time
 from pathlib import Path
 
 import ipyparallel as ipp
 import psutil
-from ipyparallel.controller.app import IPController
-from ipyparallel.engine.app import IPEngine
-from ipyparallel.error import RemoteError
 from IPython.paths import locate_profile
+from traitlets.config import Config
 
-from helpers.cluster import on_engine
-from helpers.cluster.forks import forker
-from helpers.cluster.processes import available
-from helpers.cluster.reaper import ended, kill, start_child, tail
+from helpers.cluster import environment, on_engine
+from helpers.cluster.logs import last_lines, tail
+from helpers.cluster.processes import Family, ended
 
-ANSWER_SECONDS = 5  # how long a running ipcluster may take to answer, and each of its engines
+ANSWER_SECONDS = 5  # how long a cluster that runs already, and its engines, may take to answer
 IMPORT_SECONDS = 120  # how long its engines may take to import TensorFlow and Horovod
-# An engine is admitted at the second beat: by default after 3 to 6 s. It is given up when it has not answered for 30 s,
-# as by default, and ends itself when it has heard nothing for 35 s (175 by default). Threads pass messages on, in place
-# of seven processes.
-CONTROLLER = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
-CONTROLLER += ["--IPController.use_threads=True"]
-PORT_TAKEN = "Address already in use"  # what a controller's log says of it; most of them go on, of no use
-NO_NANNY = ["--IPEngine.enable_nanny=False"]  # the nanny of an engine passes signals on: here `Engines.interrupt` does
-MPI_ENV = {  # Open MPI 4 and 5: as root, more ranks than cores, and shared memory (its TCP listens on every interface)
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "OMPI_MCA_pml": "ob1",
-    "OMPI_MCA_btl": "^tcp,openib,ofi,uct,usnic",
-}
-# where Open MPI keeps its shared memory and its session: engines that are killed do not remove it
-MPI_FOLDERS = ["OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory", "PRTE_MCA_prte_tmpdir_base"]
+ENGINE = "helpers.cluster.engine_process"  # what an engine of our own runs
+GB_OF_A_RANK = 0.3  # with TensorFlow imported and some steps done
+# An engine is admitted at its second heartbeat, by default after 3 to 6 s. It is given up when it has not answered for
+# 30 s, as by default. Threads pass messages on, in place of seven processes.
+CONTROLLER = [
+    "--HeartMonitor.period=200",
+    "--HeartMonitor.max_heartmonitor_misses=150",
+    "--IPController.use_threads=True",
+]
+_without_gloo = set()  # not empty once engines have said that their Horovod has no Gloo
+CGROUP = Path("/sys/fs/cgroup")  # of a container, with its limit of memory
 
 
 class RankFailure(RuntimeError):
     """A rank died or does not answer. Names the rank and ends with the last lines of its log."""
 
 
-class Engines:
-    """A client and its engines in rank order. `undo.close()` disconnects, and ends what we started.
+class Engines(contextlib.AbstractContextManager):
+    """Engines in rank order, and the client that talks to them.
 
-    client: ipyparallel Client. found: one dict per engine (id, pid, host, log, mpi_rank, gloo, mpi).
-    controller: "gloo" or "mpi".
-    threads: what each may use if all engines of the cluster, also those that are not taken, share the cores.
-    undo: an ExitStack, emptied into that of the object. exit_code: a function of a process id, if we started them.
+    Parameters
+    ----------
+    client : ipyparallel.Client
+        Connected to their controller.
+    found : list of dict
+        What each engine says of itself, in rank order; see `probe`.
+    controller : str or None
+        "gloo", "mpi", or None to choose.
+    undo : contextlib.ExitStack
+        What `close` undoes; it is emptied into that of this object.
+    launchers : list, optional
+        Those of ipyparallel that started the engines here: one for each, or that of mpiexec for all.
+
+    Attributes
+    ----------
+    ours : bool
+        Whether the engines were started here.
+    threads : int
+        What each engine may use.
+
+    Raises
+    ------
+    ValueError
+        If these engines cannot have the controller.
     """
 
-    def __init__(self, client, everyone, n, controller, undo, exit_code=None):
-        self.client, self.found, self.ours, self._exit_code = client, everyone[:n], bool(exit_code), exit_code
-        self.controller = choose_controller(controller, everyone)
-        hosts = [engine["host"] for engine in everyone]
-        self.threads = max(1, min(e["cores"] // hosts.count(e["host"]) for e in everyone))
-        # a psutil.Process stays the process that it was when its id is given to another one
-        self._processes = {e["id"]: psutil.Process(e["pid"]) for e in self.found} if self.ours else {}
-        self.undo = undo.pop_all()
-        self.undo.callback(kill, self._processes.values())  # engines of mpiexec too, should it have ended before them
+    def __init__(self, client, found, controller, undo, launchers=()):
+        self.client = client
+        self.found = found
+        self.controller = choose_controller(controller, found)
+        self.threads = environment.threads_of_ranks(found)
+        self.ours = bool(launchers)
+        self._launchers = {launcher.pid: launcher for launcher in launchers}
+        self._processes = {engine["id"]: process for engine in found if (process := local_process(engine))}
+        self._undo = undo.pop_all()
 
     def gone(self):
         """The ids of the engines that are no more: the controller says so, or (sooner) their process has ended."""
@@ -73,69 +86,76 @@ class Engines:
 
     def interrupt(self):
         """Send SIGINT to each engine."""
-        if not self._processes:
-            self.client.send_signal(signal.SIGINT, targets=[engine["id"] for engine in self.found], block=False)
+        far = [engine["id"] for engine in self.found if engine["id"] not in self._processes]
+        if far:
+            self.client.send_signal(signal.SIGINT, targets=far, block=False)
         for process in self._processes.values():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGINT)
 
     def ending(self, engine):
-        """How an engine's process ended, as ", killed by SIGKILL"; "" where only its mpiexec knows."""
-        code = self._exit_code(engine["pid"]) if engine["id"] in self.gone() and self.ours else None
+        """How an engine's process ended, as ", killed by SIGKILL"; "" where nobody here knows."""
+        launcher = self._launchers.get(engine["pid"])
+        if launcher is None or engine["id"] not in self.gone():
+            return ""
+        try:
+            code = launcher.process.wait(2)
+        except psutil.TimeoutExpired:  # given up by the controller, and still there
+            return ""
         if code is None:
             return ""
         return f", killed by {signal.Signals(-code).name}" if code < 0 else f", exit code {code}"
 
+    def log_of(self, engine):
+        """The last lines of an engine's log."""
+        launchers = list(self._launchers.values())
+        by_mpiexec = launchers[0] if len(launchers) == 1 else None
+        launcher = self._launchers.get(engine["pid"], by_mpiexec)
+        if launcher is None:
+            return tail(engine["log"])
+        return last_lines(launcher.get_output())  # ipyparallel removes the file when the engine has ended
 
-def attach(n, controller):
-    """The first n engines of the running `ipcluster start`, or None (printing why) if they will not do."""
-    try:
-        client = ipp.Client(f"{locate_profile()}/security/ipcontroller-client.json", timeout=ANSWER_SECONDS)
-    except (TimeoutError, OSError):
-        return None  # there is no file, or it was left behind by a cluster that is gone
-    with contextlib.ExitStack() as undo:
-        undo.callback(client.close, linger=0)
-        try:
-            if len(client.ids) < n:
-                raise ValueError(f"it has {len(client.ids)} engine(s), {n} are needed")
-            client[:].apply_async(os.getpid).get(ANSWER_SECONDS * (1 + len(client.ids)))
-            return Engines(client, probe(client, IMPORT_SECONDS), n, controller, undo)
-        except TimeoutError:
-            why = "it does not answer (busy, or stuck in a collective)"
-        except (RemoteError, ValueError) as error:
-            why = str(error).splitlines()[-1].strip()
-    print(f"the running ipcluster is not used, {why}: starting engines of our own")
+    def close(self):
+        """Disconnect, and end what was started here."""
+        self._undo.close()
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def local_process(engine):
+    """The psutil.Process of an engine that runs on this host; None if it is elsewhere."""
+    if engine["host"] != socket.gethostname():
+        return None
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(engine["pid"])
+        if abs(process.create_time() - engine["started"]) < 1:  # not that of a container with the same name
+            return process
     return None
 
 
-def start(n, controller, env, timeout, tries=3):
-    """A new cluster of n engines, with a folder of its own.
+def probe(client, ids, timeout):
+    """What these engines say of themselves, in rank order: by host, then by MPI rank or engine id.
 
-    tries: how many controllers are started, one after the other, while each finds one of the free ports that it has
-    chosen taken a moment later.
-    Raises ValueError if there is no memory for them, RankFailure if they are not up in time.
+    Parameters
+    ----------
+    client : ipyparallel.Client
+        Knows the engines.
+    ids : list of int
+        Of the engines. No other engine is touched.
+    timeout : float
+        Seconds in which they must have imported TensorFlow and Horovod.
+
+    Returns
+    -------
+    list of dict
+        Of each engine "id" and what `on_engine.describe` gives.
+
+    Raises
+    ------
+    TimeoutError
+        If they are late.
     """
-    need, free = 0.3 * n, available() / 1e9  # GB of an MPI rank with TensorFlow imported, or of Gloo after some steps
-    if need > free:
-        raise ValueError(f"n={n}: {n} ranks need at least {need:.1f} GB of memory, and {free:.1f} GB are free")
-    here = sys.modules.get("horovod.tensorflow")  # where the kernel has it, it saves a first start in vain
-    controller = controller or ("mpi" if here and not here.gloo_built() else None)
-    try:
-        with contextlib.ExitStack() as undo:
-            client, exit_code = _launch(n, controller, env, timeout, undo)
-            found = probe(client, timeout)
-            if controller or found[0]["gloo"]:
-                return Engines(client, found, n, controller, undo, exit_code)
-        controller = "mpi"
-    except (TimeoutError, psutil.NoSuchProcess) as error:
-        if PORT_TAKEN not in str(error) or tries <= 1:
-            raise RankFailure(f"{n} engines did not start: {error}") from None
-    return start(n, controller, env, timeout, tries - 1)
-
-
-def probe(client, timeout):
-    """What each engine says of itself, in rank order: by host, then by MPI rank or engine id."""
-    ids = client.ids
     try:
         answers = client.direct_view(ids).apply_async(on_engine.describe).get(timeout=timeout)
     except TimeoutError:
@@ -146,9 +166,11 @@ def probe(client, timeout):
 
 
 def choose_controller(wanted, found):
-    """ "gloo" or "mpi" for these engines. Raises ValueError if they cannot have the wanted one."""
+    """The controller of these engines, "gloo" or "mpi". ValueError if they cannot have the wanted one."""
     by_mpiexec = all(engine["mpi_rank"] is not None and engine["mpi"] for engine in found)
     chosen = wanted or ("mpi" if by_mpiexec else "gloo")
+    if chosen == "mpi" and not found[0]["mpi"]:
+        raise ValueError("this Horovod was built without MPI: use Gloo")
     if chosen == "mpi" and not by_mpiexec:
         raise ValueError("these engines were not started by mpiexec: use ipcluster start --engines=mpi")
     if chosen == "gloo" and not found[0]["gloo"]:
@@ -156,38 +178,269 @@ def choose_controller(wanted, found):
     return chosen
 
 
-def _launch(n, controller, env, timeout, undo):
-    """Start a controller and n engines: a client that sees them all, and a function from process id to exit code.
+# ---- Engines of a cluster that somebody else started
 
-    undo: given what ends each of them. Forked, an engine is there in a fraction of a second; but mpiexec starts its
-    own, and on a Mac a process cannot rely on what another one has imported.
+
+def attach(cluster, n, controller, env, timeout=IMPORT_SECONDS):
+    """The first n engines of a cluster that runs already.
+
+    Parameters
+    ----------
+    cluster : ipyparallel.Client, ipyparallel.Cluster, str, Path or None
+        A connected client, a running cluster, the name of a profile, a connection file, or None for the default
+        profile.
+    n : int
+        How many engines. The others are not touched.
+    controller : str or None
+        "gloo", "mpi", or None to choose.
+    env : dict
+        The environment that each rank is to have.
+    timeout : float
+        Seconds in which the engines must have imported TensorFlow and Horovod.
+
+    Returns
+    -------
+    Engines
+        They are never stopped.
+
+    Raises
+    ------
+    ValueError
+        One sentence: no such profile or file, nobody answers, too few engines, one is busy or does not answer, or they
+        run an MPI Horovod that cannot be changed.
     """
-    folder = tempfile.mkdtemp(prefix="ranks-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-    reaper = start_child("reaper", folder)
-    undo.callback(reaper.communicate)
-    env = {"IPP_PROFILE_DIR": folder, **env}
-    ours = forker(env) if controller != "mpi" and sys.platform != "darwin" else None
-    programs = [("ipcontroller", [], CONTROLLER)]
-    if controller == "mpi":
-        env = {**MPI_ENV, **dict.fromkeys(MPI_FOLDERS, folder), **env}
-        programs.append(("ipengine", [_mpiexec(), "-n", str(n)], NO_NANNY))
+    with contextlib.ExitStack() as undo:
+        client = cluster if isinstance(cluster, ipp.Client) else _connect(cluster, undo)
+        ids = client.ids[:n]
+        if len(ids) < n:
+            raise ValueError(f"the cluster has {len(ids)} engine(s), {n} are needed")
+        _check_idle(client, ids)
+        try:
+            found = probe(client, ids, timeout)
+        except TimeoutError as error:
+            raise ValueError(f"its engines are of no use: {error}") from None
+        except ipp.error.RemoteError as error:
+            raise ValueError(f"its engines are of no use: {_first_line(error)}") from None
+        if any(engine["is_rank"] for engine in found):
+            print("these engines were ranks of somebody who has not closed them: they are taken over")
+        if choose_controller(controller, found) == "mpi":
+            _check_mpi(found, env)
+        return Engines(client, found, controller, undo)
+
+
+def connection_file(cluster):
+    """The connection file of a profile, or the file itself. ValueError, one sentence, if there is none.
+
+    Parameters
+    ----------
+    cluster : str, Path or None
+        The name of a profile, the path of a connection file, or None for the default profile.
+    """
+    name = "default" if cluster is None else str(cluster)
+    if name.endswith(".json") or os.sep in name:
+        file = Path(name)
     else:
-        programs += [("ipengine", [], NO_NANNY)] * n
-    started = {}
-    for number, (name, launcher, options) in enumerate(programs):
-        log = Path(folder, f"{name}-{number}.log")
-        if ours:
-            process = ours.fork(be, name, options, env=env, log=log, timeout=timeout)
-        else:
-            command = [*launcher, sys.executable, "-m", f"ipyparallel.{name.removeprefix('ip')}", *options]
-            with open(log, "w") as output:
-                streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
-                process = psutil.Popen(command, env={**os.environ, **env}, start_new_session=True, **streams)
-        started[process.pid] = process
-        undo.callback(kill, [process])
-        print(process.pid, file=reaper.stdin, flush=True)
-    client = _wait_for_engines(n, folder, started.values(), time.monotonic() + timeout, undo)
-    return client, ours.exit_code if ours else lambda pid: started[pid].poll() if pid in started else None
+        try:
+            file = Path(locate_profile(name), "security", "ipcontroller-client.json")
+        except OSError:
+            raise ValueError(
+                f"there is no IPython profile {name!r}: `ipcluster start --profile={name}` makes it"
+            ) from None
+    if not file.is_file():
+        raise ValueError(f"no cluster runs there: there is no connection file {file}")
+    return file
+
+
+def _connect(cluster, undo):
+    """A new client of a cluster, which `undo` closes."""
+    if isinstance(cluster, ipp.Cluster):
+        if not cluster.controller or not cluster.controller.running:
+            raise ValueError("this ipyparallel Cluster has no controller that runs: start it first")
+        client = cluster.connect_client_sync()
+    else:
+        client = _client_of(connection_file(cluster))
+    undo.callback(client.close, linger=0)
+    return client
+
+
+def _client_of(file):
+    try:
+        known = json.loads(file.read_text())
+    except ValueError:
+        raise ValueError(f"{file} is no connection file: it is empty, or only half written") from None
+    if not isinstance(known, dict) or "registration" not in known:
+        raise ValueError(f"{file} is no connection file of an ipcontroller: it names no port for registration")
+    try:
+        return ipp.Client(str(file), timeout=ANSWER_SECONDS)
+    except (TimeoutError, OSError):
+        raise ValueError(
+            f"nobody answers where {file} leads: it was left behind by a cluster that is gone, or is out of reach"
+        ) from None
+
+
+def _first_line(error):
+    """What one of the engines said, as "TypeError: ..."."""
+    if isinstance(error, ipp.error.CompositeError):
+        name, message = error.elist[0][:2]
+        return f"{name}: {message}"
+    return f"{error.ename}: {error.evalue}"
+
+
+def _check_idle(client, ids):
+    """ValueError, one sentence, for engines that are busy or do not answer."""
+    call = client.direct_view(ids).apply_async(os.getpid)
+    call.wait(ANSWER_SECONDS)
+    silent = [i for i, message in zip(ids, call.msg_ids) if message in client.outstanding]
+    if not silent:
+        return
+    state = _state(client, silent[0])
+    if state is None:
+        raise ValueError("the cluster's controller does not answer: it has ended, or its host is out of reach")
+    if state["queue"] > 1 or state["tasks"]:  # one in the queue is our own question
+        raise ValueError(f"engine {silent[0]} of the cluster is busy: wait for it, or interrupt it")
+    raise ValueError(f"engine {silent[0]} of the cluster does not answer: it has died, or its host is out of reach")
+
+
+def _state(client, engine_id):
+    """How many calls wait for an engine, as its controller counts them: a dict; None if that does not answer."""
+    answers = []
+
+    def ask():  # in a thread: ipyparallel would wait for ever
+        answers.append(client.queue_status([engine_id]))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(ANSWER_SECONDS)
+    return answers[0][engine_id] if answers else None
+
+
+def _check_mpi(found, env):
+    """ValueError, one sentence, if these engines run a Horovod over MPI, which starts once, that is not as wanted."""
+    sizes = [engine["size"] for engine in found]
+    running = next((size for size in sizes if size is not None), None)
+    if running is None:
+        return
+    if set(sizes) != {len(found)}:
+        raise ValueError(
+            f"these MPI engines already run Horovod with {running} ranks, and MPI can be initialised only once "
+            f"in a process: call connect({running}) or restart the ipcluster"
+        )
+    known = found[0]["settings"] or environment.DEFAULT_ENV  # nothing is known if somebody called hvd.init() by hand
+    wanted = on_engine.horovod_settings(env)
+    names = sorted(wanted.keys() | known.keys())
+    changed = [name for name in names if wanted.get(name) != known.get(name)]
+    if changed:
+        raise ValueError(
+            f"these MPI engines run Horovod already, which read {changed[0]} when it started: restart the ipcluster "
+            "to change it"
+        )
+
+
+# ---- Engines of our own
+
+
+def start(n, controller, env, timeout):
+    """A cluster of n engines with a profile of its own.
+
+    Parameters
+    ----------
+    n : int
+        How many engines.
+    controller : str or None
+        "gloo", "mpi", or None: Gloo, or MPI where this Horovod has no Gloo.
+    env : dict
+        Added to the environment of the engines.
+    timeout : float
+        Seconds that they may take to start.
+
+    Returns
+    -------
+    Engines
+        They end when it is closed, or when this process ends, however it ends.
+
+    Raises
+    ------
+    ValueError
+        If there is no memory for them, or no mpiexec.
+    RankFailure
+        If they are not up in time.
+    """
+    need = GB_OF_A_RANK * n
+    free = available() / 1e9
+    if need > free:
+        raise ValueError(f"n={n}: {n} ranks need at least {need:.1f} GB of memory, and {free:.1f} GB are free")
+    if controller is None and _without_gloo:
+        controller = "mpi"
+    try:
+        group = _start(n, controller, env, timeout)
+    except TimeoutError as error:
+        raise RankFailure(f"{n} engines did not start: {error}") from None
+    except ipp.error.RemoteError as error:
+        raise RankFailure(f"{n} engines did not start: {_first_line(error)}") from None
+    if group is None:
+        _without_gloo.add("this Horovod")
+        return start(n, "mpi", env, timeout)
+    return group
+
+
+def _start(n, controller, env, timeout):
+    """See `start`; None if these engines have no Gloo and no controller was asked for."""
+    deadline = time.monotonic() + timeout
+    with contextlib.ExitStack() as undo:
+        family = undo.enter_context(Family("ranks", "/dev/shm" if os.path.isdir("/dev/shm") else None))
+        cluster = _cluster(n, controller, environment.of_engines(env, controller, family.folder), family.folder)
+        cluster.start_controller_sync()
+        family.adopt(cluster.controller.pid)
+        cluster.start_engines_sync()
+        launched = cluster.engine_set
+        launchers = [launched] if controller == "mpi" else list(launched.launchers.values())
+        for launcher in launchers:
+            family.adopt(launcher.pid)
+        client = cluster.connect_client_sync()
+        undo.callback(client.close, linger=0)
+        _wait_for_engines(client, n, [cluster.controller, *launchers], deadline)
+        found = probe(client, client.ids[:n], timeout)
+        for engine in found:
+            family.adopt(engine["pid"])  # those of mpiexec too, should it end before them
+        if controller is None and not found[0]["gloo"]:
+            return None
+        return Engines(client, found, controller, undo, launchers)
+
+
+def _cluster(n, controller, env, folder):
+    """An ipyparallel Cluster, not yet started, that is as quick as it can be and prints nothing."""
+    config = Config()
+    config.BaseLauncher.environment = env
+    config.EngineLauncher.engine_cmd = [sys.executable, "-m", ENGINE]
+    config.EngineLauncher.engine_args = ["--IPEngine.enable_nanny=False"]  # `Engines` passes signals on
+    config.LocalEngineSetLauncher.delay = 0.0
+    if controller == "mpi":
+        config.MPILauncher.mpi_cmd = [_mpiexec()]
+    return ipp.Cluster(
+        n=n,
+        engines="mpi" if controller == "mpi" else "local",
+        profile_dir=str(folder),
+        cluster_id="",
+        cluster_file="",
+        controller_args=CONTROLLER,
+        delay=0.0,
+        send_engines_connection_env=False,  # the engines import TensorFlow while the controller starts
+        shutdown_atexit=False,  # the family ends with us
+        load_profile=False,
+        log_level=logging.ERROR,
+        config=config,
+    )
+
+
+def _wait_for_engines(client, n, launchers, deadline):
+    """Wait until the client sees n engines. TimeoutError with the end of the logs when they are late or one ended."""
+    while len(client.ids) < n:
+        over = [launcher for launcher in launchers if ended(launcher.process)]
+        if over or time.monotonic() > deadline:
+            why = "one process ended at once" if over else f"{len(client.ids)} were there in time"
+            logs = [last_lines(launcher.get_output()) for launcher in over or launchers]
+            raise TimeoutError("\n".join([f"{why}. The last lines of the logs:", *logs]))
+        time.sleep(0.05)
 
 
 def _mpiexec():
@@ -198,31 +451,22 @@ def _mpiexec():
     return found
 
 
-def _wait_for_engines(n, folder, processes, deadline, undo):
-    """A client that sees n engines. TimeoutError, with the end of their logs, when they are late or one has ended.
+def available():
+    """How much memory new processes can have.
 
-    A new client each second: one that connects in the moment in which an engine registers never hears of that engine.
+    Returns
+    -------
+    int
+        Bytes: what the machine has left, or less if a container's limit comes first. Files that the container has read
+        and not lately used (inactive_file) count as free: the kernel drops them first.
     """
-    client, renew, file = None, 0, Path(folder, "security", "ipcontroller-client.json")
-    while True:
-        taken = any(PORT_TAKEN in log.read_text(errors="replace") for log in Path(folder).glob("ipcontroller-*.log"))
-        early = PORT_TAKEN if taken else "one ended at once" if any(map(ended, processes)) else ""
-        if client and len(client.ids) >= n and not early:
-            return client
-        if early or time.monotonic() > deadline:
-            why = early or f"{len(client.ids) if client else 0} were there in time"
-            said = map(tail, sorted(Path(folder).glob("ip*.log")))
-            raise TimeoutError("\n".join([f"{why}. The last lines of their logs:", *said]))
-        if time.monotonic() > renew:
-            with contextlib.suppress(OSError, ValueError):  # the file is not there yet, or half written
-                new = ipp.Client(str(file), timeout=ANSWER_SECONDS)
-                undo.callback(new.close, linger=0)
-                if client is not None:  # it is false while it knows of no engine
-                    client.close(linger=0)
-                client, renew = new, time.monotonic() + 1
-        time.sleep(0.05)
-
-
-def be(name, options):
-    """Be the "ipcontroller", or an "ipengine", of the cluster that the environment names."""
-    {"ipcontroller": IPController, "ipengine": IPEngine}[name].launch_instance(argv=options)
+    left = psutil.virtual_memory().available
+    limit = CGROUP / "memory.max"
+    if not limit.exists():
+        return left
+    most = limit.read_text().strip()
+    if most == "max":
+        return left
+    statistics = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
+    used = int((CGROUP / "memory.current").read_text()) - int(statistics["inactive_file"])
+    return min(left, int(most) - used)

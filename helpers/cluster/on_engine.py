@@ -1,6 +1,5 @@
 """What `helpers.cluster.ranks` runs on the engines."""
 
-import functools
 import os
 import socket
 import sys
@@ -8,77 +7,87 @@ import sys
 import joblib
 import psutil
 
+from helpers.cluster import environment
+
+_before = {}  # the environment of this engine before it became a rank
+_read_by_horovod = {}  # the settings of Horovod when it was initialised
+
 
 def describe():
-    """Who this engine is and what its Horovod can do."""
+    """Who this engine is and what its Horovod can do: a dict."""
     _native_output_to_log()
     import horovod.tensorflow as hvd
 
-    rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK"))
+    me = psutil.Process()
+    mpi_rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK"))
     return {
-        "pid": os.getpid(),
-        "cores": joblib.cpu_count(),  # heeds affinity and a container's quota, and runs on a Mac
+        "pid": me.pid,
+        "started": me.create_time(),
         "host": socket.gethostname(),
         "address": _own_address(),
         "log": _log_file(),
-        "mpi_rank": None if rank is None else int(rank),
+        # a Mac has no affinity: there all engines of a host share all cores
+        "cpus": me.cpu_affinity() if hasattr(me, "cpu_affinity") else [],
+        "cores": joblib.cpu_count(),  # heeds affinity and a container's quota, also on a Mac
+        "mpi_rank": None if mpi_rank is None else int(mpi_rank),
         "gloo": bool(hvd.gloo_built()),
         "mpi": bool(hvd.mpi_built()),
+        "size": hvd.size() if hvd.is_initialized() else None,
+        "settings": dict(_read_by_horovod),
+        "is_rank": bool(_before),
     }
 
 
-def initialise(size, threads, env):
-    """Set threads and environment, call hvd.init(); returns (rank, size)."""
-    os.environ.update(env)
-    limit_threads(threads)
-    _trace_horovod_as_it_is()
+def initialise(members, threads, env):
+    """Set threads and environment and call hvd.init().
+
+    Parameters
+    ----------
+    members : list of int or None
+        Over MPI the ranks that take part, of MPI's numbering, in the order of ours; None over Gloo.
+    threads : int
+        Of TensorFlow and BLAS.
+    env : dict
+        Name to value, see `helpers.cluster.environment`.
+
+    Returns
+    -------
+    tuple of int
+        Rank and size, as Horovod says.
+    """
+    _leave_environment()  # of one that was killed before it could give this engine back
+    _before.update(environment.enter(env))
+    environment.limit_threads(threads)
     import horovod.tensorflow as hvd
 
-    if "HOROVOD_GLOO_RENDEZVOUS_ADDR" in env:
-        os.environ["HOROVOD_GLOO_IFACE"] = _interface_to(env["HOROVOD_GLOO_RENDEZVOUS_ADDR"])
-        if hvd.is_initialized():
-            hvd.shutdown()
-        hvd.init()
-    elif not hvd.is_initialized():
-        hvd.init(comm=list(range(size)))
-    elif hvd.size() != size:
-        raise RuntimeError(
-            f"these MPI engines already run Horovod with {hvd.size()} ranks, and MPI can be initialised only once "
-            f"in a process: call connect({hvd.size()}) or restart the ipcluster"
-        )
+    if members is not None and hvd.is_initialized():  # MPI can be initialised only once in a process
+        return hvd.rank(), hvd.size()
+    if hvd.is_initialized():
+        hvd.shutdown()
+    hvd.init(comm=members)
+    _read_by_horovod.clear()
+    if members is not None:
+        _read_by_horovod.update(horovod_settings(env))
     return hvd.rank(), hvd.size()
 
 
-def shutdown():
-    """End Horovod, so that this engine can join another rendezvous."""
+def horovod_settings(env):
+    """Those of a rank's environment that Horovod reads when it is initialised, and not again."""
+    return {name: value for name, value in env.items() if name.startswith("HOROVOD_")}
+
+
+def release(over_gloo):
+    """Be no rank any more: the environment is as it was, and over Gloo this engine can join others."""
     import horovod.tensorflow as hvd
 
-    hvd.shutdown()
+    if over_gloo:
+        hvd.shutdown()
+    _leave_environment()
 
 
-def limit_threads(threads):
-    """Give BLAS and TensorFlow so many threads. Raises RuntimeError if TensorFlow already runs with another number."""
-    import tensorflow as tf
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(threads)
-    try:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(threads)
-    except RuntimeError:
-        running = tf.config.threading.get_intra_op_parallelism_threads()
-        raise RuntimeError(
-            f"TensorFlow already runs with {running or 'all'} threads in this process and a rank may have {threads}: "
-            "restart the engines (ipcluster stop, ipcluster start) before connect()"
-        ) from None
-
-
-@functools.cache
-def _trace_horovod_as_it_is():
-    """Without it AutoGraph rewrites Horovod's functions, which need none of it: a second in each rank."""
-    from tensorflow.python.autograph.core import config
-
-    config.CONVERSION_RULES = (config.DoNotConvert("horovod"), *config.CONVERSION_RULES)
+def _leave_environment():
+    environment.leave(_before)
+    _before.clear()
 
 
 def _own_address():
@@ -87,14 +96,6 @@ def _own_address():
         return socket.gethostbyname(socket.gethostname())
     except OSError:
         return ""
-
-
-def _interface_to(address):
-    """The name of the network interface through which this host reaches an address."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((address, 9))
-        mine = probe.getsockname()[0]
-    return next(name for name, ips in psutil.net_if_addrs().items() if mine in [ip.address for ip in ips])
 
 
 def _native_output_to_log():

@@ -19,12 +19,11 @@ import json
 import logging
 import os
 import sys
-import tempfile
 
 import joblib
 import tensorflow as tf
-from ipyparallel.util import select_random_ports
 
+from helpers.cluster.processes import Family
 from helpers.cluster.rendezvous import LOOPBACK
 from helpers.cluster.server_processes import ROLES, PortTaken, ServerFailure, Servers, serve
 
@@ -35,12 +34,30 @@ STOP_SECONDS = 10
 _last = None  # the PSCluster that this process connected to last, open or closed
 
 
-def start_servers(workers=2, ps=2, *, timeout=60):
-    """Start workers and parameter servers on this machine and connect to them: a PSCluster.
+def start_servers(workers=2, ps=2, *, timeout=120):
+    """Start workers and parameter servers on this machine and connect to them.
 
-    timeout: seconds that each stage (processes up, servers up) may take. A cluster that is still open in this process
-    is closed first; its variables, datasets and scheduled functions are lost with it.
-    Raises ValueError for bad numbers, ServerFailure when the servers do not come up in time.
+    A cluster that is still open in this process is closed first; its variables, datasets and scheduled functions are
+    lost with it.
+
+    Parameters
+    ----------
+    workers, ps : int
+        How many of each.
+    timeout : float
+        Seconds that they may take to start.
+
+    Returns
+    -------
+    PSCluster
+        A context manager; the servers end with it.
+
+    Raises
+    ------
+    ValueError
+        For bad numbers.
+    ServerFailure
+        When the servers do not come up in time.
     """
     if min(workers, ps) < 1:
         raise ValueError(f"workers={workers}, ps={ps}: at least 1 of each is needed")
@@ -48,7 +65,7 @@ def start_servers(workers=2, ps=2, *, timeout=60):
     if workers + ps > cores:
         print(f"{workers + ps} servers share {cores} cores: expect correct results, not speed")
     for tries_left in reversed(range(PORT_TRIES)):
-        addresses = [f"{LOOPBACK}:{port}" for port in select_random_ports(1 + workers + ps)]
+        addresses = _free_addresses(1 + workers + ps)
         spec = {"chief": addresses[:1], "worker": addresses[1 : 1 + workers], "ps": addresses[1 + workers :]}
         try:
             return PSCluster(spec, timeout, start=True)
@@ -57,12 +74,35 @@ def start_servers(workers=2, ps=2, *, timeout=60):
                 raise
 
 
-def attach_servers(tf_config=None, *, timeout=60):
-    """Connect, as the chief, to workers and parameter servers that run elsewhere: a PSCluster that never stops them.
+def _free_addresses(n):
+    """Addresses of this machine at which nobody listens: list of n str."""
+    from ipyparallel.util import select_random_ports  # here: a server, which runs this file too, does not need it
 
-    tf_config: {"cluster": {"chief": [address], "worker": [...], "ps": [...]}}, as dict or JSON text; None takes the
-    environment's TF_CONFIG. The chief's address must be one at which the servers can reach this process.
-    Raises ValueError for a TF_CONFIG that lacks a role, ServerFailure when a server does not answer in time.
+    return [f"{LOOPBACK}:{port}" for port in select_random_ports(n)]
+
+
+def attach_servers(tf_config=None, *, timeout=60):
+    """Connect, as the chief, to workers and parameter servers that run elsewhere.
+
+    Parameters
+    ----------
+    tf_config : dict or str, optional
+        {"cluster": {"chief": [address], "worker": [...], "ps": [...]}}, or that as JSON text; by default the
+        environment's TF_CONFIG. The chief's address must be one at which the servers can reach this process.
+    timeout : float
+        Seconds in which the servers must answer.
+
+    Returns
+    -------
+    PSCluster
+        A context manager that never stops the servers.
+
+    Raises
+    ------
+    ValueError
+        For a TF_CONFIG that lacks a role.
+    ServerFailure
+        When a server does not answer in time.
     """
     spec = _parsed(tf_config).get("cluster", {})
     missing = [role for role in ("chief", *ROLES) if not spec.get(role)]
@@ -86,26 +126,39 @@ def _parsed(tf_config=None):
 class PSCluster(contextlib.AbstractContextManager):
     """A coordinator with its workers and parameter servers; a context manager.
 
-    Made by `start_servers` or `attach_servers`.
+    Made by `start_servers` or `attach_servers`. What TensorFlow says of servers that come and go is in the log of the
+    chief, not in the notebook.
 
-    strategy: the ParameterServerStrategy; variables of 512 KiB and more are cut into one shard for each server.
-    coordinator: the ClusterCoordinator. spec: dict, role -> list of addresses. pids: dict, (role, index) -> process
-    id of each server, and logs: dict, (role, index) -> path, both empty when attached.
+    Attributes
+    ----------
+    strategy : tf.distribute.ParameterServerStrategy
+        Variables of 256 KiB and more for each server are cut into one shard for each server.
+    coordinator : tf.distribute.coordinator.ClusterCoordinator
+        Schedules functions on the workers.
+    spec : dict
+        Role to list of addresses.
+    pids : dict
+        (role, index) to process id of each server that was started here.
+    logs : dict
+        (role, index) to the path of the log of each server that was started here, and of ("chief", 0), which is this
+        process. Those of servers go when this is closed, the chief's when this process ends.
     """
 
     def __init__(self, spec, timeout, start):
         global _last
         if _last:  # TensorFlow has one coordinator at a time
             _last.close()
-        _divert_messages()
-        self.spec, self._servers = spec, Servers(spec)
-        self.logs = self._servers.logs
-        try:
+        self.spec = spec
+        self.strategy = None
+        self.coordinator = None
+        self._servers = Servers(spec)
+        with contextlib.ExitStack() as undo:
+            undo.enter_context(self._servers)
+            self.logs = self._servers.logs
+            self.logs["chief", 0] = _chief_log()
             self._servers.start(self._servers.addresses if start else [], timeout)
             self._connect()
-        except BaseException:
-            self._servers.kill(self._servers.processes)
-            raise
+            self._undo = undo.pop_all()
         _last = self
         atexit.register(self.close)
         where = "processes started here" if start else "processes that run elsewhere"
@@ -113,28 +166,57 @@ class PSCluster(contextlib.AbstractContextManager):
 
     @property
     def pids(self):
+        """(role, index) to process id of each server that was started here."""
         return {task: process.pid for task, process in self._servers.processes.items()}
 
     def kill(self, role, index):
-        """Kill a server at once, with SIGKILL. ValueError for a server that does not run here."""
+        """Kill a server at once, with SIGKILL.
+
+        Parameters
+        ----------
+        role : {"worker", "ps"}
+            Of the server.
+        index : int
+            Of the server.
+
+        Raises
+        ------
+        ValueError
+            For a server that was not started here.
+        """
         if (role, index) not in self.pids:
             known = ", ".join(f"{role} {index}" for role, index in self.pids) or "none: they run elsewhere"
             raise ValueError(f"there is no server {role!r} {index} started here (there are: {known})")
         self._servers.kill([(role, index)])
 
-    def restart(self, role, index, *, timeout=60):
+    def restart(self, role, index, *, timeout=120):
         """Start a killed server again, on its old port.
 
         The coordinator takes a worker back by itself, and what was scheduled goes on. A parameter server comes back
         empty: then `strategy` and `coordinator` are new ones, and all tables, also those on the other servers, have to
         be made again and restored from a checkpoint.
-        Raises ValueError for a server that does not run here, ServerFailure when it is not up in time.
+
+        Parameters
+        ----------
+        role : {"worker", "ps"}
+            Of the server.
+        index : int
+            Of the server.
+        timeout : float
+            Seconds that it may take to start.
+
+        Raises
+        ------
+        ValueError
+            For a server that was not started here.
+        ServerFailure
+            When it is not up in time.
         """
         self.kill(role, index)
         self._servers.start([(role, index)], timeout)
         if role == "ps":
             self._disconnect()
-            self.spec["chief"] = [f"{LOOPBACK}:{select_random_ports(1)[0]}"]
+            self.spec["chief"] = _free_addresses(1)
             self._connect()
 
     def close(self):
@@ -145,7 +227,7 @@ class PSCluster(contextlib.AbstractContextManager):
             if self.coordinator is not None:
                 self._disconnect()
         finally:
-            self._servers.kill(self._servers.processes)
+            self._undo.close()
 
     def __exit__(self, *exc):
         self.close()
@@ -175,17 +257,29 @@ class PSCluster(contextlib.AbstractContextManager):
 
 
 @functools.cache
-def _divert_messages():
-    """Send what TensorFlow says of servers that come and go to a file, not to the notebook.
+def _chief_log():
+    """The file in which the messages about servers that come and go are from now on; it goes when this process ends.
 
-    The file has no name: nobody can have put a link in its place, and nothing is left of it when the process ends.
+    They cannot come back to the notebook when a cluster is closed: whenever a tensor of one that is gone is collected,
+    there is another message. Of what TensorFlow says in Python only that of `tf.distribute` goes to the file. Of what
+    it says in C++ all does: ipykernel shows file descriptor 2, where only C++ code writes, and tells that it does so
+    only by where it keeps the original.
     """
-    messages = tempfile.TemporaryFile("a+")  # noqa: SIM115 (open as long as this process)
-    logger = tf.get_logger()
-    logger.handlers, logger.propagate = [logging.StreamHandler(messages)], False
-    # ipykernel shows file descriptor 2 in the notebook, and says that it does only by where it keeps the original
+    family = Family("chief")
+    atexit.register(family.close)
+    log = family.folder / "chief.log"
+    messages = logging.FileHandler(log)
+
+    def is_for_the_notebook(record):
+        about_servers = f"{os.sep}distribute{os.sep}" in record.pathname
+        if about_servers:
+            messages.emit(record)
+        return not about_servers
+
+    tf.get_logger().addFilter(is_for_the_notebook)
     if hasattr(sys.stderr, "_original_stdstream_copy"):
-        os.dup2(messages.fileno(), 2)  # there it carries only what C++ code says
+        os.dup2(messages.stream.fileno(), 2)
+    return log
 
 
 def _stop_threads(coordinator):
@@ -201,6 +295,7 @@ def _stop_threads(coordinator):
 
 
 def main(arguments):
+    """Be the worker or parameter server of this TF_CONFIG; arguments: ["worker"] or ["ps"]."""
     config = _parsed()
     task = config.get("task", {})
     if task.get("type") not in ROLES or arguments != [task["type"]]:

@@ -1,82 +1,153 @@
-"""Processes of this machine slowed down, and the memory that more of them can have.
+"""Child processes: started, killed with all that they have started, and cleaned up after, also when we are killed.
 
-with slowed(pid, 5):
-    ...  # that process now gets a fifth of the time: it is stopped and woken 200 times a second
+As a program this file is the watcher of a `Family`: it reads process ids from its standard input, one a line. When that
+closes, because the family is closed or the process that owns it was killed, it kills what is left of them and removes
+the family's folder. It keeps psutil's Process objects, which refuse to kill a later process with the same id.
 """
 
+import contextlib
 import os
-import select
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
-from helpers.cluster.reaper import start_child
 
-CGROUP = Path("/sys/fs/cgroup")  # of a container, with its limit
+class Family(contextlib.AbstractContextManager):
+    """Processes of this machine that end with this one, however it ends, and a folder that goes with them.
 
+    Parameters
+    ----------
+    name : str
+        The folder's name begins with it.
+    directory : str, optional
+        Where the folder is made; by default where temporary files are.
 
-@contextmanager
-def slowed(pid, times, run=0.001):
-    """Inside the `with` block process `pid` runs for a moment, stands still `times` - 1 times as long, and so on.
-
-    times: a number above 1. run: seconds of a moment. A short one makes an evenly slow process (whatever it does takes
-    `times` as long), one longer than a batch makes a process that pauses.
-    A child of ours does it, and wakes the process when the block ends, also when this process is killed.
-    ValueError for times <= 1, for run <= 0, for this process itself and for a pid that is no process.
+    Attributes
+    ----------
+    folder : Path
+        For logs and other files of the processes.
+    members : list of psutil.Process
+        Those that were started or adopted.
     """
-    if times <= 1 or run <= 0:
-        raise ValueError(f"times={times}, run={run}: a process runs for a while and is slowed by a factor above 1")
-    if pid == os.getpid():
-        raise ValueError(f"pid={pid} is this process, which could not wake itself")
-    if not psutil.pid_exists(pid):
-        raise ValueError(f"pid={pid} is no process of this machine")
-    process = psutil.Process(pid)
-    brake = start_child("processes", pid, times, run)
-    try:
-        brake.stdout.readline()
-        if not process.is_running():  # the brake may have found another one that got its id
-            raise ValueError(f"pid={pid} ended just now")
-        yield
-    finally:
-        brake.communicate()
+
+    def __init__(self, name, directory=None):
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=directory))
+        self.members = []
+        self._watcher = start_child("helpers.cluster.processes", self.folder)
+
+    def start(self, command, *, log, env=None):
+        """Start a process that Ctrl-C does not reach.
+
+        Parameters
+        ----------
+        command : list of str
+            The program and its arguments.
+        log : Path
+            The file that gets all its output.
+        env : dict, optional
+            Environment variables, added to those of this process.
+
+        Returns
+        -------
+        psutil.Popen
+            The process.
+        """
+        with open(log, "ab") as output:
+            process = psutil.Popen(
+                [str(word) for word in command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **(env or {})},
+                start_new_session=True,
+            )
+        self._add(process)
+        return process
+
+    def adopt(self, pid):
+        """Let a process that somebody else started end with the family too."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._add(psutil.Process(pid))
+
+    def _add(self, process):
+        self.members.append(process)
+        print(process.pid, file=self._watcher.stdin, flush=True)
+
+    def close(self):
+        """Kill all members with their children and remove the folder. Can be called twice."""
+        kill(self.members)
+        if not self._watcher.stdin.closed:
+            self._watcher.communicate()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __exit__(self, *exc):
+        self.close()
 
 
-def main(pid, times, run):
-    """Suspend and resume a process until our stdin closes. How long it really ran decides how long it stands."""
-    process = psutil.Process(pid)
-    print("slowed", flush=True)
-    resumed = time.monotonic()
-    while not _told_to_end(run):
-        process.suspend()
-        suspended = time.monotonic()
-        try:
-            _told_to_end((times - 1) * (suspended - resumed))
-        finally:
-            process.resume()
-        resumed = time.monotonic()
+def start_child(module, *arguments, **options):
+    """Start `python -m MODULE ARGUMENTS...` with pipes to its standard input and output.
 
+    Ctrl-C does not reach the child. When this process ends, however it ends, the child's standard input closes.
 
-def _told_to_end(seconds):
-    return bool(select.select([sys.stdin], [], [], seconds)[0])
-
-
-def available():
-    """Bytes that new processes can have: what the machine has left, or less if a container's limit comes first.
-
-    Files that the container has read and not lately used (inactive_file) count as free: the kernel drops them first.
+    Returns
+    -------
+    subprocess.Popen
+        The child.
     """
-    left = psutil.virtual_memory().available
-    limit = CGROUP / "memory.max"
-    if limit.exists() and (most := limit.read_text().strip()) != "max":
-        statistics = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
-        used = int((CGROUP / "memory.current").read_text()) - int(statistics["inactive_file"])
-        left = min(left, int(most) - used)
-    return left
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, start_new_session=True, **pipes, **options)
+
+
+def kill(processes, timeout=10):
+    """Kill processes and all their children, and wait until they have ended.
+
+    Parameters
+    ----------
+    processes : iterable of psutil.Process
+        Some may be gone already.
+    timeout : float
+        Seconds to wait for them. (A zombie has ended when it has no other thread: nobody may ever collect one that lost
+        its parent in a container.)
+    """
+    family = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            family += [*process.children(recursive=True), process]
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    deadline = time.monotonic() + timeout
+    for process in family:
+        while not ended(process) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
+            process.wait(0)  # a child of ours is no zombie any more
+
+
+def ended(process):
+    """Whether a psutil.Process has ended: it is gone, or a zombie without another thread; see `kill`."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        if not process.is_running():
+            return True
+        return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() == 1
+    return True
+
+
+def watch(folder):
+    """Be the watcher of a `Family` with this folder."""
+    members = []
+    for line in sys.stdin:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            members.append(psutil.Process(int(line)))
+    kill(members)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    with suppress(psutil.NoSuchProcess):  # killed meanwhile, as notebook 08 does
-        main(int(sys.argv[1]), *map(float, sys.argv[2:]))
+    watch(sys.argv[1])

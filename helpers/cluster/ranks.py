@@ -15,51 +15,66 @@ import math
 import numbers
 import time
 
-from ipyparallel.client.magics import ParallelMagics
+from ipyparallel.error import NoEnginesRegistered
 from IPython import get_ipython
 
-from helpers.cluster import engines, on_engine
+from helpers.cluster import engines, environment, on_engine
 from helpers.cluster.engines import RankFailure
 from helpers.cluster.live_line import LiveLine
-from helpers.cluster.reaper import tail
+from helpers.cluster.px import register
 from helpers.cluster.rendezvous import LOOPBACK, check_address, start_rendezvous
-
-DEFAULT_ENV = {
-    "HOROVOD_GLOO_TIMEOUT_SECONDS": "30",
-    "HOROVOD_STALL_CHECK_TIME_SECONDS": "10",
-    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "60",
-}
 
 _last = None  # the Ranks that this kernel connected to last, open or closed
 
 
-def connect(n=2, *, timeout=60, grace=20, controller=None, address=None, attach=True, env=None):
+def connect(n=2, *, cluster=None, controller=None, address=None, env=None, timeout=120, grace=20):
     """Turn n engines into n initialised Horovod ranks.
 
-    n: number of ranks. timeout: seconds that each stage (engines up, Horovod up) may take.
-    grace: seconds that the other ranks may go on after one has died.
-    controller: "gloo", "mpi" or None (MPI where the engines were started by mpiexec, else Gloo).
-    address: IP address of this machine that engines on other hosts can reach; None listens on loopback only.
-    attach: use the engines of a running `ipcluster` when it answers and has n of them.
-    env: environment variables set on every rank before `hvd.init()`, such as {"HOROVOD_FUSION_THRESHOLD": "0"}. On
-    engines that are started here those of TensorFlow too are in time.
+    Ranks that are still open in this kernel are closed first.
 
-    Returns Ranks. Ranks that are still open in this kernel are closed first.
-    Raises ValueError for bad arguments, RankFailure when ranks do not come up in time. What it raises, and Ctrl-C too,
-    leaves nothing running that it started but the process that forks engines, which ends with this one.
+    Parameters
+    ----------
+    n : int
+        Number of ranks.
+    cluster : ipyparallel.Client, ipyparallel.Cluster, str, Path, False or None
+        Whose engines: a connected client's, a running Cluster's, those of the `ipcluster` of a profile (by its name) or
+        of a connection file (by its path): the first n. None takes those of the default profile if such a cluster runs
+        and its first n are idle, and starts engines otherwise. False always starts engines. Engines that are ranks of
+        another notebook are taken over, with a line that says so: use a cluster in one notebook at a time.
+    controller : {"gloo", "mpi"}, optional
+        By default MPI where the engines were started by mpiexec, else Gloo.
+    address : str, optional
+        IP address of this machine that engines on other hosts can reach; by default only loopback is listened on.
+    env : dict, optional
+        Environment variables set on every rank before `hvd.init()`, such as {"HOROVOD_FUSION_THRESHOLD": "0"}, and gone
+        after `close`. On engines that are started here those of TensorFlow too are in time.
+    timeout : float
+        Seconds that each stage (engines up, Horovod up) may take.
+    grace : float
+        Seconds that the other ranks may go on after one has died.
+
+    Returns
+    -------
+    Ranks
+        A context manager.
+
+    Raises
+    ------
+    ValueError
+        One sentence: for bad arguments, and for a cluster that was named and cannot be used.
+    RankFailure
+        When ranks do not come up in time. What it raises, and Ctrl-C too, leaves nothing running that it started.
     """
     global _last
     _check(n, controller, address)
     if _last:
         _last.close()
-    env = {**DEFAULT_ENV, **{name: str(value) for name, value in (env or {}).items()}}
-    group = engines.attach(n, controller) if attach else None
-    group = group or engines.start(n, controller, env, timeout)
+    group = _engines(n, cluster, controller, env, timeout)
+    ranks = _last = Ranks(group, grace)
     try:
-        ranks = _last = Ranks(group, grace)
         ranks._initialise(address, env, timeout)
     except BaseException:
-        group.undo.close()
+        ranks.close()
         raise
     where = "engines started here" if group.ours else "engines of the running ipcluster"
     print(f"{n} ranks ready: {ranks.controller}, {ranks.threads} thread(s) each, {where}")
@@ -76,47 +91,155 @@ def _check(n, controller, address):
         check_address(address)
 
 
+def _engines(n, cluster, controller, env, timeout):
+    """The engines for these arguments of `connect`."""
+    if cluster is None:
+        try:
+            engines.connection_file(None)
+        except ValueError:
+            cluster = False  # no cluster runs
+    if cluster is None:
+        try:
+            return engines.attach(None, n, controller, environment.of_rank(env), timeout)
+        except ValueError as error:
+            print(f"the running ipcluster is not used: {error}. Starting engines of our own.")
+            cluster = False
+    if cluster is False:
+        return engines.start(n, controller, env, timeout)
+    return engines.attach(cluster, n, controller, environment.of_rank(env), timeout)
+
+
 class Ranks(contextlib.AbstractContextManager):
     """n Horovod ranks on n engines; a context manager, made by `connect`.
 
-    size: number of ranks. view: an ipyparallel DirectView whose i-th target is rank i. controller: "gloo" or "mpi".
-    threads: TensorFlow and BLAS threads of each rank. engines: one dict per rank, in rank order (id, pid, host, log).
+    Attributes
+    ----------
+    size : int
+        Number of ranks.
+    view : ipyparallel.DirectView
+        Its i-th target is rank i.
+    controller : str
+        "gloo" or "mpi".
+    threads : int
+        TensorFlow and BLAS threads of each rank.
+    engines : list of dict
+        One per rank, in rank order: id, pid, host, log.
     """
 
     def __init__(self, group, grace):
-        self._group, self._grace, self._magics = group, grace, None
-        self.engines, self.controller, self.threads = group.found, group.controller, group.threads
-        self.size = len(self.engines)
-        self.view = group.client.direct_view([engine["id"] for engine in self.engines])
+        self.engines = group.found
+        self.controller = group.controller
+        self.threads = group.threads
+        self.size = len(group.found)
+        self.view = group.client.direct_view([engine["id"] for engine in group.found])
         self.view.block = True
-        self._undo = group.undo  # called in reverse order, each also when another one fails
+        self._group = group
+        self._grace = grace
+        self._closed = False
+        self._undo = contextlib.ExitStack()  # called in reverse order, each also when another one fails
+        self._undo.callback(group.close)
         atexit.register(self.close)
 
     def run(self, fn, *args, progress=False, **kwargs):
-        """Call fn(*args, **kwargs) on every rank; returns the list of results in rank order.
+        """Call `fn(*args, **kwargs)` on every rank.
 
-        progress=True shows one live line with what rank 0 last gave to `report`.
-        Raises RankFailure when a rank dies, and what fn raised otherwise.
+        Parameters
+        ----------
+        fn : callable
+            Travels with what it refers to.
+        *args, **kwargs
+            Its arguments, the same on every rank.
+        progress : bool
+            Show one live line with what rank 0 last gave to `report`.
+
+        Returns
+        -------
+        list
+            The results in rank order.
+
+        Raises
+        ------
+        RankFailure
+            When a rank dies, or has died since the last call.
+        Exception
+            What fn raised.
         """
         # (a closure travels as one cloudpickle; what is given to apply_async itself arrives as read-only arrays)
-        return self.wait(self.view.apply_async(lambda: fn(*args, **kwargs)), progress)
+        call = self.submit(lambda: self.view.apply_async(lambda: fn(*args, **kwargs)))
+        return self.wait(call, progress)
+
+    def submit(self, send):
+        """Send a call to the ranks, if none of them has died.
+
+        Parameters
+        ----------
+        send : callable
+            Takes nothing, returns an AsyncResult of `view`.
+
+        Returns
+        -------
+        ipyparallel.AsyncResult
+            What `send` returned.
+
+        Raises
+        ------
+        RankFailure
+            When a rank has died since the last call, or the ranks are closed.
+        """
+        if self._closed:
+            raise RankFailure("the ranks are closed: call connect() again")
+        if self.dead():
+            raise self._failure("died")
+        try:
+            return send()
+        except (KeyError, IndexError, NoEnginesRegistered):  # the client has just heard of it
+            if self.dead():
+                raise self._failure("died") from None
+            raise
 
     def wait(self, call, progress=True, timeout=math.inf):
-        """Wait `timeout` seconds for an AsyncResult of `view`; returns its result. See `run`."""
-        give_up, line = time.monotonic() + timeout, LiveLine(progress)
+        """Wait for an AsyncResult of `view`; one live line shows what rank 0 reports.
+
+        Parameters
+        ----------
+        call : ipyparallel.AsyncResult
+            From `submit`.
+        progress : bool
+            Show the live line.
+        timeout : float
+            Seconds after which ranks that have not answered are given up.
+
+        Returns
+        -------
+        list
+            The results in rank order.
+
+        Raises
+        ------
+        RankFailure
+            When a rank dies or does not answer.
+        Exception
+            What the call raised on a rank.
+        """
+        give_up = time.monotonic() + timeout
+        line = LiveLine(progress)
         try:
-            while not call.done() and time.monotonic() < give_up and (not self.dead() or self._awaited(call)):
+            while not call.done() and time.monotonic() < give_up:
                 call.wait(0.2)
                 line.show(call.data[0])
                 if self.dead():
                     give_up = min(give_up, time.monotonic() + self._grace)
+                    if not self._awaited(call):
+                        break
         except KeyboardInterrupt:
-            self._interrupt(call)
+            self.interrupt(call)
             raise
         finally:
             line.close()
-        if self.dead() or not call.done():
-            raise self._failure("died" if self.dead() else f"did not answer within {timeout} s")
+        if self.dead():
+            raise self._failure("died")
+        if not call.done():
+            raise self._failure(f"did not answer within {timeout} s", sorted(self._awaited(call)))
         return call.get()
 
     def _awaited(self, call):
@@ -125,15 +248,21 @@ class Ranks(contextlib.AbstractContextManager):
         return {rank for rank, message in enumerate(call.msg_ids) if message in due} - set(self.dead())
 
     def dead(self):
-        """The ranks whose engine is gone."""
+        """The ranks whose engine is gone: list of int."""
         gone = self._group.gone()
         return [rank for rank, engine in enumerate(self.engines) if engine["id"] in gone]
+
+    def interrupt(self, call):
+        """Interrupt the engines, then close, after a Ctrl-C. Inside a collective they cannot be interrupted."""
+        self._group.interrupt()
+        call.wait(engines.ANSWER_SECONDS)
+        self.close()
+        print("interrupted: these ranks are closed, connect() gives new ones")
 
     def close(self):
         """Shut Horovod down, and stop the engines if `connect` started them. Can be called twice."""
         atexit.unregister(self.close)
-        if self._magics:
-            self._magics.ranks = None
+        self._closed = True
         self._undo.close()
 
     def __exit__(self, *exc):
@@ -141,68 +270,49 @@ class Ranks(contextlib.AbstractContextManager):
 
     def _initialise(self, address, env, timeout):
         """Call hvd.init() on each engine, check size and ranks, and send %px to them."""
-        envs = [env] * self.size
+        members = None
+        slots = [None] * self.size
         if self.controller == "gloo":
-            if len({engine["host"] for engine in self.engines}) > 1 and address is None:
-                what = "an IP address of this machine that they can reach (no password: trusted networks only)"
-                raise ValueError(f"the engines are on several hosts: give connect(address=...) {what}")
-            slots = start_rendezvous(self.engines, address or LOOPBACK, self._undo)
-            if not self._group.ours:
-                self._undo.callback(self._shut_horovod_down)
-            envs = [{**slot, **env} for slot in slots]
-        call = self.view.map_async(functools.partial(on_engine.initialise, self.size, self.threads), envs)
+            slots = start_rendezvous(self.engines, self._address(address), self._undo)
+        else:
+            members = [engine["mpi_rank"] for engine in self.engines]
+        if not self._group.ours:
+            self._undo.callback(self._release)
+        envs = [environment.of_rank(env, slot) for slot in slots]
+        call = self.view.map_async(functools.partial(on_engine.initialise, members, self.threads), envs)
         found = self.wait(call, progress=False, timeout=timeout)
         if found != [(rank, self.size) for rank in range(self.size)]:
             raise RankFailure(f"Horovod reports (rank, size) {found} where ranks 0 to {self.size - 1} are expected")
         self.view.use_cloudpickle()
-        self.view.execute("%reset -f").get(timeout=timeout)
         if shell := get_ipython():
-            self._magics = _RankMagics(shell, self.view)
-            self._magics.ranks = self
-            shell.register_magics(self._magics)
+            register(shell, self)
 
-    def _shut_horovod_down(self):
-        """Let engines that live on join other ranks later; those stuck in a collective have their own time limits."""
+    def _address(self, address):
+        """Where the rendezvous listens. ValueError if engines on other hosts could not reach it."""
+        several = len({engine["host"] for engine in self.engines}) > 1
+        if several and address is None:
+            what = "an IP address of this machine that they can reach (no password: trusted networks only)"
+            raise ValueError(f"the engines are on several hosts: give connect(address=...) {what}")
+        return address or LOOPBACK
+
+    def _release(self):
+        """Let engines that live on be ranks of others later; those stuck in a collective have limits of their own."""
         if not self.dead():
-            self.view.apply_async(on_engine.shutdown).wait(engines.ANSWER_SECONDS)
+            call = self.view.apply_async(on_engine.release, self.controller == "gloo")
+            call.wait(engines.ANSWER_SECONDS)
 
-    def _failure(self, what):
-        """Close everything and return the RankFailure that says why."""
-        dead = self.dead() or range(self.size)
-        endings = {rank: self._group.ending(self.engines[rank]) for rank in dead}
+    def _failure(self, what, silent=()):
+        """Close everything and return the RankFailure that says why; silent: ranks that live and have not answered."""
+        ranks = silent or self.dead()
+        endings = {rank: self._group.ending(self.engines[rank]) for rank in ranks}
         # a rank aborts because another one is no more: name the other one first
-        first, *others = sorted(dead, key=lambda rank: "SIGABRT" in endings[rank])
-        also = "".join(f"; rank {rank} ended with it{endings[rank]}" for rank in others)
+        first, *others = sorted(ranks, key=lambda rank: "SIGABRT" in endings[rank])
+        with_it = "did not either" if silent else "ended with it"
+        also = "".join(f"; rank {rank} {with_it}{endings[rank]}" for rank in others)
         engine = self.engines[first]
-        said = tail(engine["log"])
+        said = self._group.log_of(engine)
         self.close()
         return RankFailure(
             f"rank {first} (engine {engine['id']}) {what}{endings[first]}{also}. Call connect() again for new ranks.\n"
             f"The last lines of its log:\n{said}"
         )
-
-    def _interrupt(self, call):
-        """After Ctrl-C: interrupt the engines, then close. (Inside a collective they cannot be interrupted.)"""
-        self._group.interrupt()
-        call.wait(engines.ANSWER_SECONDS)
-        self.close()
-        print("interrupted: these ranks are closed, connect() gives new ones")
-
-
-class _RankMagics(ParallelMagics):
-    """%px and %%px in rank order, which notice a dead rank and a Ctrl-C."""
-
-    ranks = None
-
-    def parallel_execute(self, cell, block=None, groupby="type", save_name=None, **ignored):
-        if self.ranks is None:
-            raise RankFailure("the ranks are closed: call connect() again")
-        call = super().parallel_execute(cell, block=False, save_name=save_name)
-        if not (self.view.block if block is None else block):
-            return call
-        try:
-            self.ranks.wait(call)
-        finally:
-            if call.done():
-                call.wait_for_output(1)
-                call.display_outputs(groupby)

@@ -7,9 +7,26 @@ LOOPBACK = "127.0.0.1"
 
 
 def start_rendezvous(found, address, undo):
-    """Start a rendezvous server for these engines; returns the environment that brings each to it, in rank order.
+    """Start a rendezvous server for these engines. Horovod's own RendezvousServer listens on every interface.
 
-    undo: an ExitStack, which is given what stops it. (Horovod's own RendezvousServer listens on every interface.)
+    Parameters
+    ----------
+    found : list of dict
+        Of each engine "host" and "address", in rank order.
+    address : str
+        IP address of this machine on which to listen.
+    undo : contextlib.ExitStack
+        It is given what stops the server.
+
+    Returns
+    -------
+    list of dict
+        The environment that brings each engine to its place, in rank order.
+
+    Raises
+    ------
+    ValueError
+        If one of several hosts has its own name at an address that the others cannot reach.
     """
     from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
     from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
@@ -26,11 +43,11 @@ def start_rendezvous(found, address, undo):
     in_thread(server.serve_forever)
     undo.callback(server.shutdown)
     shared = create_run_env_vars(address, [""], server.server_address[1])
-    return [{k: str(v) for k, v in {**shared, **create_slot_env_vars(slot)}.items()} for slot in plan]
+    return [{**shared, **create_slot_env_vars(slot)} for slot in plan]
 
 
 def check_address(address):
-    """Raises ValueError if `address` is not one IP address of this machine, on which a server can listen."""
+    """ValueError if `address` is not one IP address of this machine, on which a server can listen."""
     try:
         if ipaddress.ip_address(address).is_unspecified:
             raise ValueError("it means every interface, and the rendezvous has no password")
@@ -42,9 +59,11 @@ def check_address(address):
 
 
 def check_own_names(found):
-    """Raises ValueError if one of several hosts has its own name at an address that the others cannot reach."""
-    several = len({engine["host"] for engine in found}) > 1
-    for host, address in {(engine["host"], engine["address"]) for engine in found}:
-        if several and address.startswith("127."):
+    """ValueError if one of several hosts has its own name at an address that the others cannot reach."""
+    addresses = {engine["host"]: engine["address"] for engine in found}
+    if len(addresses) == 1:
+        return
+    for host, address in addresses.items():
+        if address.startswith("127."):
             what = f"in its /etc/hosts, give {host} the address that it has in the network"
             raise ValueError(f"{host} calls itself {address}, where nobody else reaches it: {what}")

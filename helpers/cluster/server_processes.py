@@ -1,24 +1,28 @@
 """Where the processes of TensorFlow's servers come from and how they end; see `helpers.cluster.parameter_servers`."""
 
 import contextlib
+import json
 import os
 import signal
+import sys
 import time
 
 import grpc
 import joblib
-import psutil
 
-from helpers.cluster.forks import forker
-from helpers.cluster.reaper import ended, kill, tail
+from helpers.cluster.logs import tail
+from helpers.cluster.processes import Family, ended, kill
 
 os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # before TensorFlow: a call to a dead server fails, not waits
 
-import tensorflow as tf
-
 ROLES = ("worker", "ps")
 # of grpc: look every tenth of a second, and not through a proxy
-PROBE = [("grpc.enable_http_proxy", 0), *((f"grpc.{w}_reconnect_backoff_ms", 100) for w in ("initial", "min", "max"))]
+PROBE = [
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 100),
+]
 
 
 class ServerFailure(RuntimeError):
@@ -29,34 +33,59 @@ class PortTaken(ServerFailure):
     """A port that was to be listened on is somebody else's."""
 
 
-class Servers:
-    """The servers of one cluster, whether started here or elsewhere.
+class Servers(contextlib.AbstractContextManager):
+    """The servers of one cluster, whether started here or elsewhere; those started here end when it is closed.
 
-    spec: dict, role -> addresses. addresses: dict, (role, index) -> address of each worker and parameter server.
-    processes, logs: dict, (role, index) -> psutil.Process, and path of its log, of those that were started here.
-    A psutil.Process knows when the process began: it never kills another one that was given the same id.
+    Parameters
+    ----------
+    spec : dict
+        Role to list of addresses, as in a TF_CONFIG.
+
+    Attributes
+    ----------
+    addresses : dict
+        (role, index) to address, of each worker and parameter server.
+    processes, logs : dict
+        (role, index) to psutil.Process, and to the path of its log, of those that were started here. (A psutil.Process
+        knows when the process began: it never kills another one that was given the same id.)
+    folder : Path
+        Of the logs; it goes when this is closed.
     """
 
     def __init__(self, spec):
-        self.spec, self.processes, self.logs = spec, {}, {}
+        self.spec = spec
+        self.processes = {}
+        self.logs = {}
         self.addresses = {(role, index): address for role in ROLES for index, address in enumerate(spec[role])}
+        self._family = Family("servers")
+        self.folder = self._family.folder
 
     def start(self, tasks, timeout):
-        """Start the servers of these (role, index); wait until they and all others not known to be dead answer.
+        """Start servers, and wait until they and all others not known to be dead answer.
 
-        timeout: seconds that each of the two may take. (TensorFlow would wait for minutes when it connects.)
+        Parameters
+        ----------
+        tasks : iterable of (str, int)
+            (role, index) of those to start.
+        timeout : float
+            Seconds that it may take. (TensorFlow would wait for minutes when it connects.)
+
+        Raises
+        ------
+        ServerFailure
+            If one dies meanwhile, or does not answer in time.
         """
+        tasks = list(tasks)
         due = [task for task in self.addresses if task in tasks or task not in self.dead()]
         for role, index in tasks:
             config = {"cluster": self.spec, "task": {"type": role, "index": index}}
-            ours, no_gpu = forker(), {"CUDA_VISIBLE_DEVICES": ""}
-            log = self.logs[role, index] = ours.directory / f"{role}{index}-{time.monotonic_ns()}.log"
-            try:
-                self.processes[role, index] = ours.fork(serve, config, env=no_gpu, log=log, timeout=timeout)
-            except TimeoutError as error:
-                raise ServerFailure(f"no server was started: {error}") from None
-            except psutil.NoSuchProcess:
-                raise self._death(role, index) from None
+            log = self.folder / f"{role}{index}-{time.monotonic_ns()}.log"
+            self.logs[role, index] = log
+            self.processes[role, index] = self._family.start(
+                [sys.executable, "-m", "helpers.cluster.parameter_servers", role],
+                env={"TF_CONFIG": json.dumps(config), "CUDA_VISIBLE_DEVICES": ""},
+                log=log,
+            )
         self._wait(due, timeout)
 
     def _wait(self, tasks, timeout):
@@ -73,11 +102,19 @@ class Servers:
                 time.sleep(0.02)
 
     def dead(self):
-        """Those started here that are no more."""
+        """Those started here that are no more: list of (role, index)."""
         return [task for task, process in self.processes.items() if ended(process)]
 
     def kill(self, tasks):
+        """Kill these servers at once, with SIGKILL."""
         kill(self.processes[task] for task in tasks)
+
+    def close(self):
+        """End all servers that were started here, and remove their logs. Can be called twice."""
+        self._family.close()
+
+    def __exit__(self, *exc):
+        self.close()
 
     def _death(self, role, index):
         said = tail(self.logs[role, index])
@@ -86,12 +123,21 @@ class Servers:
 
 
 def serve(config):
-    """Be the worker or parameter server of this TF_CONFIG, a dict, for good."""
-    spec, task = config["cluster"], config["task"]
+    """Be a worker or parameter server, for good.
+
+    Parameters
+    ----------
+    config : dict
+        A TF_CONFIG whose task is this process.
+    """
+    import tensorflow as tf
+
+    spec = config["cluster"]
+    task = config["task"]
     hosts = [address.rsplit(":", 1)[0] for role in ROLES for address in spec[role]]
-    neighbours = hosts.count(spec[task["type"]][task["index"]].rsplit(":", 1)[0])
+    own_host = spec[task["type"]][task["index"]].rsplit(":", 1)[0]
     options = tf.compat.v1.ConfigProto(
-        intra_op_parallelism_threads=max(1, joblib.cpu_count() // neighbours),
+        intra_op_parallelism_threads=max(1, joblib.cpu_count() // hosts.count(own_host)),
         # with a single one, a worker's function that waits for a server blocks the thread that would answer it
         inter_op_parallelism_threads=len(spec["worker"]) + 2,
     )

@@ -1,6 +1,8 @@
-"""What an exchange should cost: messages and bytes of a step, latency and bandwidth fitted, and the time to expect."""
+"""What an exchange costs: bytes and messages of a step, latency and bandwidth, the time to expect."""
 
+import os
 from functools import partial
+from pathlib import Path
 from statistics import median
 from timeit import repeat
 
@@ -9,53 +11,197 @@ import tensorflow as tf
 from scipy.optimize import nnls
 
 from helpers.exchange.strategies import DIM, SAMPLED, STRATEGIES, pairs_of
-from helpers.word2vec.replicas import due_rows
-from helpers.word2vec.shared_negatives import count_intervals
+from helpers.word2vec.block_trainer import count_intervals
+from helpers.word2vec.merging import due_rows
+
+SIZES = (1_000, 30_000, 300_000, 3_000_000)  # float32 numbers
+REPEATS = 7
+MEGABYTE = 1e6
 
 
-def ring_bytes(size, n_bytes):
-    """The bytes that each of `size` ranks sends, and receives, in a ring allreduce of n_bytes."""
-    return 2 * (size - 1) / size * n_bytes
+# ---- Measured
 
 
 def median_seconds(work, repeats):
-    """The median of the seconds that work() takes, after one call that does not count."""
+    """Measure the median of the seconds that work() takes, after one call that does not count."""
     work()
     return median(repeat(work, number=1, repeat=repeats))
 
 
+def bytes_sent():
+    """Return what this process has written to sockets and files, in bytes.
+
+    It is nan on a Mac, and in ranks of MPI, which share memory.
+    """
+    counters = Path("/proc/self/io")
+    mpi = "OMPI_COMM_WORLD_RANK" in os.environ
+    if mpi or not counters.exists():
+        return np.nan
+    return int(counters.read_text().split()[3])
+
+
 def allreduce_seconds(n_bytes, repeats, tensors=1):
-    """On every rank: median seconds of a tf.function that allreduces float32 tensors of n_bytes each with Horovod."""
+    """Measure Horovod's allreduce, on every rank at the same time.
+
+    Parameters
+    ----------
+    n_bytes : int
+        Of each tensor, float32.
+    repeats : int
+    tensors : int
+        So many in one tf.function.
+
+    Returns
+    -------
+    float
+        The median of the seconds.
+    """
     import horovod.tensorflow as hvd
 
-    values = [tf.ones([n_bytes // 4]) for _ in range(tensors)]  # one tensor many times would be reduced once
+    # (one tensor many times would be reduced once)
+    values = [tf.ones([n_bytes // 4]) for _ in range(tensors)]
     names = [f"bytes_{n_bytes}_{tensors}_{i}" for i in range(tensors)]
-    reduce = tf.function(lambda: [hvd.allreduce(v, op=hvd.Sum, name=n) for v, n in zip(values, names)])
+
+    @tf.function
+    def reduce():
+        return [hvd.allreduce(v, op=hvd.Sum, name=name) for v, name in zip(values, names)]
+
     return median_seconds(reduce, repeats)
 
 
-def fit_line(n_bytes, seconds):
-    """Fit seconds = latency + bytes / bandwidth, least squares in the relative error, neither negative.
+def time_collectives(sizes=SIZES, hvd=None):
+    """Measure allreduces and allgathers, on every rank at the same time.
 
-    n_bytes, seconds: sequences of numbers. Returns (latency in s, bandwidth in bytes/s, RMS of the relative errors).
+    Parameters
+    ----------
+    sizes : sequence of int
+        float32 numbers that a rank has.
+    hvd : module, optional
+        horovod.tensorflow; without it, it is imported.
+
+    Returns
+    -------
+    list of (str, float, float)
+        The kind, the bytes that a rank sends, and the median of the seconds.
     """
-    megabytes, seconds = np.asarray(n_bytes) / 1e6, np.asarray(seconds)
+    if hvd is None:
+        import horovod.tensorflow as hvd
+    found = []
+    for n in sizes:
+        bytes_of_rank = 4 * n
+        sent = {
+            "allreduce": ring_bytes(hvd.size(), bytes_of_rank),
+            "allgather": (hvd.size() - 1) * bytes_of_rank,
+        }
+        for kind, n_bytes in sent.items():
+            collective = partial(getattr(hvd, kind), tf.ones([n]), name=f"{kind}{n}")
+            seconds = median_seconds(partial(finished, collective), REPEATS)
+            found.append((kind, n_bytes, seconds))
+    return found
+
+
+def finished(collective):
+    """Call it and wait until its result is there."""
+    return collective().numpy()
+
+
+def fit_line(n_bytes, seconds):
+    """Fit seconds = latency + bytes / bandwidth, neither negative.
+
+    Least squares in the relative error, so that small and large messages weigh the same.
+
+    Parameters
+    ----------
+    n_bytes, seconds : sequence of float
+
+    Returns
+    -------
+    latency : float
+        In s.
+    bandwidth : float
+        In bytes/s.
+    error : float
+        The RMS of the relative errors.
+    """
+    megabytes = np.asarray(n_bytes) / MEGABYTE
+    seconds = np.asarray(seconds)
     terms = np.stack([np.ones(len(seconds)), megabytes], axis=1) / seconds[:, None]
     (latency, per_megabyte), residual = nnls(terms, np.ones(len(seconds)))
-    return latency, 1e6 / per_megabyte if per_megabyte else np.inf, residual / np.sqrt(len(seconds))
+    bandwidth = MEGABYTE / per_megabyte if per_megabyte else np.inf
+    return latency, bandwidth, residual / np.sqrt(len(seconds))
+
+
+def latency_and_bandwidth(timings):
+    """Fit the rows of `time_collectives`.
+
+    Returns
+    -------
+    latency : float
+        In s.
+    bandwidth : float
+        In bytes/s.
+    """
+    _, sent, seconds = zip(*timings)
+    latency, bandwidth, _ = fit_line(sent, seconds)
+    return latency, bandwidth
+
+
+# ---- Computed
+
+
+def ring_bytes(size, n_bytes):
+    """Compute the bytes that each of `size` ranks sends in a ring allreduce of n_bytes."""
+    return 2 * (size - 1) / size * n_bytes
 
 
 def distinct(n, share, drawn=0):
-    """How many different rows n words with these shares are expected to touch, beside `drawn` log-uniform samples."""
+    """Compute how many different rows a batch is expected to touch.
+
+    Parameters
+    ----------
+    n : int
+        Words.
+    share : float array [V]
+        How likely a word is each row.
+    drawn : int
+        Log-uniform samples beside the words.
+
+    Returns
+    -------
+    float
+    """
     rank = np.arange(1, len(share) + 1)
     sampled = np.log1p(1 / rank) / np.log(len(share) + 1)
     return float(np.sum(1 - (1 - share) ** n * (1 - sampled) ** drawn))
 
 
-def planned(name, ids, vocab, size=2):
-    """(pairs, messages, bytes) of a rank in a step of this strategy, when `size` ranks share the text.
+def row_bytes(centers, contexts):
+    """Compute the bytes of so many rows of centers, and of contexts with their biases.
 
-    A step of "blocks" is an interval; its bytes include a share of the centers' rows that travel after the last one.
+    With each row travels its number: int32 of centers, int64 of contexts and of biases.
+    """
+    return centers * (4 * DIM + 4) + contexts * (4 * DIM + 8 + 4 + 8)
+
+
+def planned(name, ids, vocab, size=2):
+    """Compute what a rank does and sends in a step of a strategy.
+
+    A step of "blocks" is an interval; its bytes include a share of the centers' rows that travel
+    after the last one.
+
+    Parameters
+    ----------
+    name : str
+        Of STRATEGIES.
+    ids : int array [n]
+        The whole text.
+    vocab : Vocab
+    size : int
+        Ranks that share the text.
+
+    Returns
+    -------
+    pairs, messages, bytes : float
     """
     words, row = len(vocab), 4 * DIM
     pairs, whole = STRATEGIES[name].batch, 4 * words * (2 * DIM + 1)
@@ -72,39 +218,35 @@ def planned(name, ids, vocab, size=2):
         return pairs, 3 if name == "dense" else 1, ring * whole
     if name in ("hot and cold", "overlap"):
         return pairs, 1, ring * due * (2 * row + 4)
-    intervals = count_intervals(-(-len(ids) // size), None)
+    intervals = count_intervals(-(-len(ids) // size))
     rows = 2 * due + words / intervals
     pairs = pairs_of(ids, vocab) / size / intervals
     return pairs, 1, ring * rows * (row + 4)
 
 
-def row_bytes(centers, contexts):
-    """The bytes of so many rows of centers and of contexts with their biases and row numbers (int32, int64, int64)."""
-    return centers * (4 * DIM + 4) + contexts * (4 * DIM + 8 + 4 + 8)
-
-
 def predicted(name, ids, vocab, disabled, network, size=2, plan=planned):
-    """Pairs/s of all ranks. A step takes compute + messages x latency + bytes / bandwidth; if they overlap, the longer.
+    """Predict the pairs/s of all ranks.
 
-    disabled: pairs/s with communication disabled; network: latency and bandwidth of `fit`; plan: see `planned`.
+    A step takes compute + messages x latency + bytes / bandwidth; where computing and communicating
+    overlap, the longer of the two.
+
+    Parameters
+    ----------
+    name, ids, vocab, size
+        See `planned`.
+    disabled : float
+        Pairs/s of all ranks with communication disabled.
+    network : tuple of float
+        Latency in s and bandwidth in bytes/s, see `latency_and_bandwidth`.
+    plan : function
+        In place of `planned`.
+
+    Returns
+    -------
+    float
     """
     pairs, messages, sent = plan(name, ids, vocab, size)
     compute = size * pairs / disabled
     communicate = messages * network[0] + sent / network[1]
     combine = max if name in ("overlap", "blocks") else sum
     return size * pairs / combine([compute, communicate])
-
-
-def time_collectives(hvd, sizes=(1_000, 30_000, 300_000, 3_000_000)):
-    """[(kind, bytes that a rank sends, seconds)]: the median of 7 allreduces and allgathers of so many float32."""
-    size, found = hvd.size(), []
-    for n in sizes:
-        for kind, sent in ("allreduce", ring_bytes(size, 4 * n)), ("allgather", 4 * n * (size - 1)):
-            call = partial(getattr(hvd, kind), tf.ones([n]), name=f"{kind}{n}")
-            found.append((kind, sent, median_seconds(lambda: call().numpy(), 7)))  # noqa: B023
-    return found
-
-
-def fit(timings):
-    """(latency in s, bandwidth in bytes/s) of the rows of `time_collectives`; see `fit_line`."""
-    return fit_line([sent for _, sent, _ in timings], [seconds for *_, seconds in timings])[:2]

@@ -1,8 +1,9 @@
 """The strategies of notebook 06: one training step, and ever cheaper ways of keeping replicas together.
 
-Each make_...(tables, hvd) returns step(centers, contexts, lr) -> loss, as `helpers.word2vec.make_step` does; centers
-and contexts are int32 [pairs]. tables: those of `helpers.word2vec.make_tables`. hvd: horovod.tensorflow, or None in one
-process. What a step of two ranks equals, and what not, is tested in tests/test_strategies.py.
+Each make_...(tables, hvd) takes the variables of `helpers.word2vec.make_tables`, and
+horovod.tensorflow, or None in one process. It returns step(centers, contexts, lr) -> loss, as
+`helpers.word2vec.make_step` does; centers and contexts are int32 [pairs]. What a step of two ranks
+equals, and what not, is tested in tests/test_strategies.py.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -13,20 +14,37 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from helpers.word2vec.model import merge
-from helpers.word2vec.replicas import due_rows
-from helpers.word2vec.shared_negatives import train_blocks
+from helpers.text.skipgram import generate_batch, pair_batches
+from helpers.word2vec.block_trainer import train_blocks
+from helpers.word2vec.merging import due_rows
+from helpers.word2vec.model import make_tables, merge
 
-DIM, WINDOW, BATCH = 128, 5, 2048
-SAMPLED, LOCAL_STEPS = 64, 16  # negatives of a batch; small steps of a rank between two exchanges
-PAIRS, RATE = tf.TensorSpec([None], tf.int32), tf.TensorSpec([])  # PAIRS: also a list of rows
+DIM = 128
+WINDOW = 5
+BATCH = 2048  # pairs
+SAMPLED = 64  # negatives of a batch
+LOCAL_STEPS = 16  # small steps of a rank between two exchanges
+PAIRS = tf.TensorSpec([None], tf.int32)  # also a list of rows
+RATE = tf.TensorSpec([])
 
 
 # ---- What all strategies share
 
 
 def batch_loss(tables, centers, contexts, samples=None):
-    """The mean NCE loss of a batch, as in `nce_loss`; 0 for an empty one. samples: the negatives, if given."""
+    """Compute the mean NCE loss of a batch, as `nce_loss` does; 0 for an empty one.
+
+    Parameters
+    ----------
+    tables : list of three variables
+    centers, contexts : int32 tensor [pairs]
+    samples : tuple, optional
+        The negatives, as the `sampled_values` of tf.nn.nce_loss; without it they are drawn.
+
+    Returns
+    -------
+    float32 tensor []
+    """
     embeddings, weights, biases = tables
     rows, labels = tf.gather(embeddings, centers), contexts[:, None]
     words = biases.shape[0]
@@ -36,14 +54,14 @@ def batch_loss(tables, centers, contexts, samples=None):
 
 
 def batch_gradients(tables, centers, contexts, samples=None):
-    """(loss, [IndexedSlices of each table])."""
+    """Compute the loss of a batch and its gradients, a tf.IndexedSlices for each table."""
     with tf.GradientTape() as tape:
         loss = batch_loss(tables, centers, contexts, samples)
     return loss, tape.gradient(loss, tables)
 
 
 def apply_gradients(tables, gradients, lr):
-    """One step of gradient descent, in place."""
+    """Do one step of gradient descent, in place; gradients may be dense or tf.IndexedSlices."""
     for table, gradient in zip(tables, gradients):
         if isinstance(gradient, tf.IndexedSlices):
             values = lr * gradient.values
@@ -56,7 +74,7 @@ def apply_gradients(tables, gradients, lr):
 
 
 def make_taped(tables, hvd=None, **options):
-    """Horovod's own tape; options: sparse_as_dense, compression."""
+    """Exchange by Horovod's own tape; options: sparse_as_dense, compression."""
 
     @tf.function(input_signature=[PAIRS, PAIRS, RATE])
     def step(centers, contexts, lr):
@@ -71,7 +89,7 @@ def make_taped(tables, hvd=None, **options):
 
 
 def make_deduplicated(tables, hvd=None):
-    """Rows that come several times in a batch are added up before they are sent."""
+    """Add up rows that come several times in a batch before they are sent."""
 
     @tf.function(input_signature=[PAIRS, PAIRS, RATE])
     def step(centers, contexts, lr):
@@ -88,7 +106,7 @@ def make_deduplicated(tables, hvd=None):
 
 
 def small_steps(tables, centers, contexts, lr, n):
-    """n small steps, one after the other, on equal parts of the pairs; returns the loss of the last."""
+    """Do n small steps, one after the other, on equal parts of the pairs; return the last loss."""
     centers = tf.reshape(centers, [n, -1])
     contexts = tf.reshape(contexts, [n, -1])
 
@@ -101,7 +119,7 @@ def small_steps(tables, centers, contexts, lr, n):
 
 
 def side_by_side(tables, rows):
-    """Some rows of all tables as one matrix [rows, dim + dim + 1]."""
+    """Gather some rows of all tables as one matrix [rows, dim + dim + 1]."""
     parts = [tf.gather(table, rows) for table in tables[:2]]
     return tf.concat(parts + [tf.gather(tables[2], rows)[:, None]], 1)
 
@@ -115,13 +133,14 @@ def add_rows(tables, rows, change):
 
 
 def all_rows(step, size):
+    """Exchange the whole table at each step; see `due_rows`."""
     return np.arange(size, dtype=np.int32)
 
 
 def make_local_sgd(tables, hvd=None, due=all_rows, n=LOCAL_STEPS):
-    """After n small steps the changes of the rows that are due are summed over the ranks.
+    """Sum the changes of the rows that are due over the ranks, after n small steps.
 
-    due(step, size): the rows, see `due_rows`; step(..., rows=...) exchanges these instead.
+    due(step, size) gives the rows, see `due_rows`; step(..., rows=...) exchanges these instead.
     """
     common, done = [tf.Variable(table) for table in tables], count()
     words = tables[2].shape[0]
@@ -145,9 +164,10 @@ def make_local_sgd(tables, hvd=None, due=all_rows, n=LOCAL_STEPS):
 
 
 def make_overlapped(tables, hvd=None, due=due_rows, n=LOCAL_STEPS):
-    """The changes made until now travel while the next n steps are computed.
+    """Let the changes made until now travel while the next n steps are computed.
 
-    They travel in a second thread: in one tf.function with the steps, they would wait until these are computed.
+    They travel in a second thread: in one tf.function with the steps, they would wait until these
+    are computed.
     """
     common, done = [tf.Variable(table) for table in tables], count()
     words = tables[2].shape[0]
@@ -186,9 +206,19 @@ def make_overlapped(tables, hvd=None, due=due_rows, n=LOCAL_STEPS):
 class Strategy(NamedTuple):
     """A way of training on ranks.
 
-    make: see above. batch: pairs of a step (96: 64 to 128, as in the article). local: a step is
-    LOCAL_STEPS small ones, then changes are summed. late: at the end, some rows still have to be exchanged.
-    source: of the batches: "windows" is `generate_batch`, "pairs" `pair_batches`, "words" the text itself, for blocks.
+    Attributes
+    ----------
+    make : function
+        See the head of this file; of blocks it is `train_blocks`.
+    batch : int
+        Pairs of a step (96 is the mean of 64 to 128, as in the article).
+    local : bool
+        A step is LOCAL_STEPS small ones, then changes are summed.
+    late : bool
+        At the end, some rows still have to be exchanged.
+    source : str
+        Where batches come from: "windows" is `generate_batch`, "pairs" `pair_batches`, and "words"
+        the text itself, for blocks.
     """
 
     make: object
@@ -204,12 +234,83 @@ STRATEGIES = {
     "dense": Strategy(partial(make_taped, sparse_as_dense=True)),
     "deduplicated rows": Strategy(make_deduplicated),
     "local SGD": Strategy(make_local_sgd, LOCAL_STEPS * BATCH, local=True),
-    "hot and cold": Strategy(partial(make_local_sgd, due=due_rows), LOCAL_STEPS * BATCH, local=True, late=True),
+    "hot and cold": Strategy(
+        partial(make_local_sgd, due=due_rows), LOCAL_STEPS * BATCH, local=True, late=True
+    ),
     "overlap": Strategy(make_overlapped, LOCAL_STEPS * BATCH, local=True, late=True),
     "blocks": Strategy(train_blocks, source="words"),
 }
 
 
 def pairs_of(ids, vocab):
-    """How many pairs an epoch of `pair_batches` is expected to have: float."""
+    """Compute how many pairs an epoch of `pair_batches` is expected to have.
+
+    Parameters
+    ----------
+    ids : int array [n]
+        The text.
+    vocab : Vocab
+
+    Returns
+    -------
+    float
+    """
     return float(vocab.keep_probability()[ids].sum() * (WINDOW + 1))
+
+
+# ---- What they train on: the start of their tables, and batches
+
+
+def start_tables(vocab, dim=DIM, seed=0):
+    """Make tables with biases at the log of the words' shares, known from the counts alone.
+
+    Parameters
+    ----------
+    vocab : Vocab
+    dim : int
+    seed : int
+
+    Returns
+    -------
+    list of three float32 variables
+        See `make_tables`.
+    """
+    tables = make_tables(len(vocab), dim, seed)
+    tables[2].assign(np.log((vocab.counts + 1) / vocab.counts.sum()))
+    return tables
+
+
+def batches(strategy, ids, vocab, rng):
+    """Make batches for ever.
+
+    Only the source "pairs" drops frequent words, as `Vocab.keep_probability` says.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    ids : int array [n]
+        The text of this rank.
+    vocab : Vocab
+    rng : numpy.random.Generator
+
+    Yields
+    ------
+    centers, contexts : np.int32 [pairs]
+        Empty where the text has no pair.
+    """
+    if strategy.source == "windows" and len(ids) > 2 * WINDOW:
+        while True:
+            size = strategy.batch
+            if size < BATCH:
+                size = 2 * int(rng.integers(32, 65))  # 64 to 128, as in the article
+            yield generate_batch(ids, size, 2, WINDOW, rng)
+    keep = vocab.keep_probability()
+    enough = len(ids) * WINDOW >= strategy.batch
+    while True:
+        epoch = pair_batches(ids, strategy.batch, WINDOW, rng, keep) if enough else []
+        found = False
+        for batch in epoch:
+            found = True
+            yield batch
+        if not found:
+            yield np.empty((2, 0), np.int32)

@@ -6,10 +6,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "corpus": ["load_corpus", "planted_topic", "planted_twin"],
-        "long_text": ["encode_file"],
         "skipgram": [
-            "check_batch_arguments", "check_epoch_arguments", "check_positive", "generate_batch", "pair_batches",
-            "shard", "skipgram_pairs", "subsample",
+            "check_batch_arguments", "check_epoch_arguments", "check_positive", "generate_batch",
+            "pair_batches", "shard", "skipgram_pairs", "subsample",
         ],
         "vocab": ["Vocab"],
     },

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and that one process at a time makes; and which bytes of a text are letters."""
+"""Files that are whole or not there, made by one process at a time; and which bytes are letters."""
 
 import os
 from contextlib import contextmanager
@@ -8,26 +8,55 @@ import platformdirs
 from filelock import FileLock, Timeout
 
 CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # bytes that no text has
-LETTERS = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalpha() else 32 for code in range(256))
+PATIENCE = 1.0  # seconds; to wait longer for another process is worth a line
+
+
+def _lower_letter(code):
+    letter = code < 128 and chr(code).isalpha()
+    return ord(chr(code).lower()) if letter else ord(" ")
+
+
+LETTERS = bytes(map(_lower_letter, range(256)))  # for bytes.translate
 
 
 def cache_folder(wanted=None):
-    """Where what is built once is kept: the wanted folder, else $W2V_CACHE, else the user's cache directory."""
-    return Path(wanted or os.environ.get("W2V_CACHE") or platformdirs.user_cache_dir("distributed-word2vec", False))
+    """Return where what is built once is kept.
+
+    Parameters
+    ----------
+    wanted : str or Path, optional
+        In place of $W2V_CACHE or the user's cache directory.
+
+    Returns
+    -------
+    Path
+    """
+    usual = platformdirs.user_cache_dir("distributed-word2vec", appauthor=False)
+    return Path(wanted or os.environ.get("W2V_CACHE") or usual)
 
 
 @contextmanager
 def written_whole(path, mode="w"):
-    """An open file that takes its place at `path` only when the block ends well.
+    r"""Open a file that takes its place at `path` only when the block ends well.
 
-    mode: "w", text in UTF-8 with "\\n" at the end of a line, or "wb". Until then, and when the block raises, whoever
-    reads `path` finds what was there before. Two processes that write the same path do not mix: the last to finish
-    wins.
+    Until then, and when the block raises, whoever reads `path` finds what was there before. Two
+    processes that write the same path do not mix: the last to finish wins.
+
+    Parameters
+    ----------
+    path : str or Path
+    mode : str
+        "w", text in UTF-8 with "\n" at the end of a line, or "wb".
+
+    Yields
+    ------
+    file
     """
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    look = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
-        with open(part, mode, **{} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}) as file:
+        with open(part, mode, **look) as file:
             yield file
         part.replace(path)
     finally:
@@ -35,15 +64,23 @@ def written_whole(path, mode="w"):
 
 
 def only_process(path, task):
-    """A context: no other process of this host is inside with the same `path`, whose folder is made. To wait costs a
-    line.
+    """Lock a path of this host, whose folder is made; who has to wait prints a line.
 
-    task: what the process inside does, for that line: "download text8".
+    Parameters
+    ----------
+    path : Path
+    task : str
+        What the process inside does, for that line: "download text8".
+
+    Returns
+    -------
+    context manager
+        No other process is inside with the same `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(f"{path}.lock")
     try:
-        return lock.acquire(timeout=1.0)
+        return lock.acquire(timeout=PATIENCE)
     except Timeout:
         print(f"Waiting for another process to {task}; it holds {lock.lock_file}", flush=True)
         return lock.acquire()

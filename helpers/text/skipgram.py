@@ -1,4 +1,4 @@
-"""From a text in ids to skip-gram pairs: a center word, and a context word at most `window` positions away from it."""
+"""From a text in ids to skip-gram pairs: a center word, and a context word within the window."""
 
 from collections import deque
 
@@ -6,14 +6,31 @@ import numpy as np
 
 
 def generate_batch(ids, batch_size, num_skips, skip_window, rng):
-    """One batch of pairs from a window that slides over the text, starting at a random word: the reference.
+    """Make one batch of pairs from a window that slides over the text: the reference.
 
-    Each center word gives `num_skips` pairs, with distinct positions among the `skip_window` words on each of
-    its sides, drawn at random. After the last word of the text comes the first. The window slides one word at a time.
+    It starts at a random word and slides one word at a time; after the last word of the text comes
+    the first.
 
-    `ids` is the text, int [n]; `rng` an np.random.Generator. Returns (centers, contexts), both np.int32 [batch_size].
-    ValueError unless num_skips <= 2 * skip_window, num_skips divides batch_size, n >= 2 * skip_window + 1, and all
-    are positive.
+    Parameters
+    ----------
+    ids : int array [n]
+        The text.
+    batch_size : int
+    num_skips : int
+        Pairs of each center word: with distinct positions, drawn at random.
+    skip_window : int
+        Words to each side among which they are drawn.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    centers, contexts : np.int32 [batch_size]
+
+    Raises
+    ------
+    ValueError
+        Unless num_skips <= 2 * skip_window, num_skips divides batch_size, n >= 2 * skip_window + 1,
+        and all are positive.
     """
     check_batch_arguments(len(ids), batch_size, num_skips, skip_window)
     span = 2 * skip_window + 1
@@ -33,11 +50,20 @@ def generate_batch(ids, batch_size, num_skips, skip_window, rng):
 
 
 def check_batch_arguments(n, batch_size, num_skips, skip_window):
-    """ValueError, with the numbers, when `generate_batch` cannot make such a batch from a text of `n` words."""
+    """Raise ValueError, with the numbers, when `generate_batch` cannot make such a batch.
+
+    Parameters
+    ----------
+    n : int
+        Words of the text.
+    batch_size, num_skips, skip_window : int
+        See `generate_batch`.
+    """
     check_positive(batch_size=batch_size, num_skips=num_skips, skip_window=skip_window)
     span = 2 * skip_window + 1
     if num_skips > span - 1:
-        raise ValueError(f"num_skips={num_skips}, but skip_window={skip_window} has only {span - 1} context words")
+        has = f"skip_window={skip_window} has only {span - 1} context words"
+        raise ValueError(f"num_skips={num_skips}, but {has}")
     if batch_size % num_skips:
         raise ValueError(f"batch_size={batch_size} is not a multiple of num_skips={num_skips}")
     if n < span:
@@ -45,19 +71,39 @@ def check_batch_arguments(n, batch_size, num_skips, skip_window):
 
 
 def skipgram_pairs(ids, window, rng, shrink=True):
-    """All skip-gram pairs of a text, grouped by their distance; no pair goes beyond the ends of the text.
+    """Make all skip-gram pairs of a text, grouped by their distance.
 
-    `shrink`: each center word draws its own reach uniformly from 1..window, as word2vec does, so that near words
-    count for more: a pair at distance d is made with probability (window - d + 1) / window. Without it, all are.
+    No pair goes beyond the ends of the text.
 
-    `ids` is the text, int [n]; `rng` an np.random.Generator. Returns (centers, contexts), both np.int32 [pairs].
-    ValueError for a `window` below 1.
+    Parameters
+    ----------
+    ids : int array [n]
+        The text.
+    window : int
+        Words to each side, at most.
+    rng : numpy.random.Generator
+    shrink : bool
+        Each center word draws its own reach uniformly from 1..window, as word2vec does, so that
+        near words count for more: a pair at distance d is made with probability
+        (window - d + 1) / window. Without it, all are.
+
+    Returns
+    -------
+    centers, contexts : np.int32 [pairs]
+
+    Raises
+    ------
+    ValueError
+        For a `window` below 1.
     """
     return pairs_within(ids, draw_reach(len(ids), window, rng, shrink))
 
 
 def draw_reach(n, window, rng, shrink=True):
-    """How far each of `n` center words looks to both sides: np.int32 [n], 1..window, or `window` without `shrink`."""
+    """Draw how far each of `n` center words looks to both sides: np.int32 [n].
+
+    It is 1..window, or `window` without `shrink`.
+    """
     check_positive(window=window)
     if shrink:
         return rng.integers(1, window + 1, n, dtype=np.int32)
@@ -65,9 +111,18 @@ def draw_reach(n, window, rng, shrink=True):
 
 
 def pairs_within(ids, reach):
-    """Every pair (ids[i], ids[j]) with 0 < |i - j| <= reach[i]: (centers, contexts), both np.int32 [pairs].
+    """Make every pair (ids[i], ids[j]) with 0 < |i - j| <= reach[i].
 
-    `ids` and `reach` are int [n]; a word with reach 0 is nobody's center, but can be a context.
+    Parameters
+    ----------
+    ids : int array [n]
+        The text.
+    reach : int array [n]
+        A word with reach 0 is nobody's center, but can be a context.
+
+    Returns
+    -------
+    centers, contexts : np.int32 [pairs]
     """
     ids, reach = np.asarray(ids, np.int32), np.asarray(reach, np.int32)
     centers, contexts = [], []
@@ -81,20 +136,49 @@ def pairs_within(ids, reach):
 
 
 def subsample(ids, keep, rng):
-    """The words that stay when each word is kept with its own probability, in their order: int [m], m <= n.
+    """Keep each word of a text with its own probability.
 
-    `ids` is the text, int [n]; `keep` float64 [V] as `Vocab.keep_probability()` gives it, or float32, which is faster:
-    chance is drawn with the same precision. The words that are left move together, so that windows reach further, as in
-    word2vec.
+    The words that are left move together, so that windows reach further, as in word2vec.
+
+    Parameters
+    ----------
+    ids : int array [n]
+        The text.
+    keep : float64 or float32 array [V]
+        As `Vocab.keep_probability()` gives it. Chance is drawn with the same precision; float32 is
+        faster.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    int array [m]
+        The words that stay, in their order; m <= n.
     """
     return ids[rng.random(len(ids), keep.dtype) < keep[ids]]
 
 
 def shard(ids, rank, size):
-    """The part of a text that belongs to `rank`, one of `size` ranks: contiguous, a view, no copy.
+    """Cut out the contiguous part of a text that belongs to one rank.
 
-    The shards are disjoint and together the whole text, and their lengths differ by at most one word.
-    ValueError unless 0 <= rank < size.
+    The shards are disjoint and together the whole text, and their lengths differ by at most one
+    word.
+
+    Parameters
+    ----------
+    ids : int array [n]
+        The text.
+    rank, size : int
+        Which of so many ranks.
+
+    Returns
+    -------
+    int array
+        A view, no copy.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 <= rank < size.
     """
     if not 0 <= rank < size:
         raise ValueError(f"rank={rank} of size={size}: ranks go from 0 to size - 1, and size is at least 1")
@@ -102,14 +186,36 @@ def shard(ids, rank, size):
 
 
 def pair_batches(ids, batch_size, window, rng, keep=None, block=50_000, shrink=True):
-    """One epoch of batches: an iterator of (centers, contexts), both np.int32 [batch_size].
+    """Make one epoch of batches.
 
-    The text is cut into blocks of `block` words, small enough for the processor's cache. The blocks come in random
-    order, the pairs of a block in random order, and the pairs left over join those of the next block. Every pair of
-    the text comes once, also a pair across two blocks; only the last, partial batch is dropped.
+    The text is cut into blocks, small enough for the processor's cache. The blocks come in random
+    order, the pairs of a block in random order, and the pairs left over join those of the next
+    block. Every pair of the text comes once, also a pair across two blocks; only the last, partial
+    batch is dropped.
 
-    `keep` is None or float [V], see `subsample`; the rest is as for `skipgram_pairs`. ValueError for arguments that
-    are not positive and for a text too short for one batch.
+    Parameters
+    ----------
+    ids : int array [n]
+        The text.
+    batch_size : int
+    window : int
+    rng : numpy.random.Generator
+    keep : float array [V], optional
+        See `subsample`.
+    block : int
+        Words of a block.
+    shrink : bool
+        See `skipgram_pairs`.
+
+    Returns
+    -------
+    iterator of (centers, contexts)
+        Both np.int32 [batch_size].
+
+    Raises
+    ------
+    ValueError
+        For arguments that are not positive and for a text too short for one batch.
     """
     check_epoch_arguments(len(ids), batch_size, window, block)
     if keep is not None:
@@ -120,7 +226,10 @@ def pair_batches(ids, batch_size, window, rng, keep=None, block=50_000, shrink=T
 
 
 def pairs_of_block(ids, start, stop, window, rng, shrink=True):
-    """All pairs whose center is in ids[start:stop], in random order; contexts may lie outside. np.int32 [2, pairs]."""
+    """Make all pairs whose center is in ids[start:stop], in random order: np.int32 [2, pairs].
+
+    Contexts may lie outside.
+    """
     stop = min(stop, len(ids))
     first = max(0, start - window)
     near = ids[first : stop + window]
@@ -131,7 +240,7 @@ def pairs_of_block(ids, start, stop, window, rng, shrink=True):
 
 
 def cut_batches(blocks, batch_size):
-    """Batches of pairs from blocks of pairs, each np.int32 [2, pairs]; what is left of one joins the next."""
+    """Cut blocks of pairs, each np.int32 [2, pairs], into batches; what is left of one joins the next."""
     left_over = np.empty((2, 0), np.int32)
     for pairs in blocks:
         pairs = np.concatenate([left_over, pairs], axis=1)
@@ -140,16 +249,25 @@ def cut_batches(blocks, batch_size):
 
 
 def check_epoch_arguments(n, batch_size, window, block):
-    """ValueError, with the numbers, when a text of `n` words cannot give an epoch of such batches."""
+    """Raise ValueError, with the numbers, when a text of `n` words cannot give such batches.
+
+    Parameters
+    ----------
+    n : int
+        Words of the text.
+    batch_size, window, block : int
+        See `pair_batches`.
+    """
     check_positive(batch_size=batch_size, window=window, block=block)
     widest = min(window, n - 1)
     most = widest * (2 * n - widest - 1)
     if most < batch_size:
-        raise ValueError(f"batch_size={batch_size:,}, but {n:,} words with {window=} give at most {most:,} pairs")
+        have = f"{n:,} words with {window=} give at most {most:,} pairs"
+        raise ValueError(f"batch_size={batch_size:,}, but {have}")
 
 
 def check_positive(**arguments):
-    """ValueError, with name and value, for an argument that is not above 0."""
+    """Raise ValueError, with name and value, for an argument that is not above 0."""
     for name, value in arguments.items():
         if not value > 0:
             raise ValueError(f"{name}={value}, but it must be above 0")

@@ -1,17 +1,20 @@
-"""The model: tables, losses, trainers, evaluation, files."""
+"""The model: tables, losses, the trainer on blocks and how its replicas merge, scores, files of vectors."""
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "block_trainer": ["count_intervals", "train_blocks"],
         "blocks": ["Blocks", "interleave"],
-        "dataset": ["pair_dataset"],
-        "evaluation": ["neighbours", "scores", "twins_found"],
-        "export": ["load_vectors", "save_word2vec", "to_keyed_vectors"],
+        "losses": [
+            "LOSSES", "Samples", "check_sampler", "draw_samples", "frequency_biases", "full_softmax", "nce",
+            "probabilities", "sampled_softmax", "sgns",
+        ],
+        "merging": ["due_rows"],
         "model": ["make_step", "make_tables", "merge", "nce_loss"],
-        "replicas": ["due_rows"],
-        "samplers": ["check_sampler", "draw_samples", "frequency_biases", "probabilities"],
-        "shared_negatives": ["count_intervals", "train_blocks"],
+        "pair_dataset": ["pair_dataset"],
+        "scores": ["neighbours", "scores", "twins_found"],
+        "vectors": ["load_vectors", "save_word2vec", "to_keyed_vectors"],
     },
 )

@@ -1,0 +1,76 @@
+"""A straggler: a process of this machine that is slowed down.
+
+Inside `with slowed(pid, 5):` that process gets a fifth of the time: it is stopped and woken 200 times a second.
+"""
+
+import os
+import select
+import sys
+import time
+from contextlib import contextmanager, suppress
+
+import psutil
+
+from helpers.cluster.processes import start_child
+
+
+@contextmanager
+def slowed(pid, times, run=0.001):
+    """Inside the `with` block a process runs for a moment, stands still for longer, runs again, and so on.
+
+    A child of ours does it, and wakes the process when the block ends, also when this process is killed.
+
+    Parameters
+    ----------
+    pid : int
+        The process.
+    times : float
+        Above 1: for each moment that it runs it stands still `times` - 1 times as long.
+    run : float
+        Seconds of a moment. A short one makes an evenly slow process (whatever it does takes `times` as long), one
+        longer than a batch makes a process that pauses.
+
+    Raises
+    ------
+    ValueError
+        For times <= 1, for run <= 0, for this process itself and for a pid that is no process.
+    """
+    if times <= 1 or run <= 0:
+        raise ValueError(f"times={times}, run={run}: a process runs for a while and is slowed by a factor above 1")
+    if pid == os.getpid():
+        raise ValueError(f"pid={pid} is this process, which could not wake itself")
+    if not psutil.pid_exists(pid):
+        raise ValueError(f"pid={pid} is no process of this machine")
+    process = psutil.Process(pid)
+    brake = start_child("helpers.cluster.straggler", pid, times, run)
+    try:
+        brake.stdout.readline()
+        if not process.is_running():  # the brake may have found another one that got its id
+            raise ValueError(f"pid={pid} ended just now")
+        yield
+    finally:
+        brake.communicate()
+
+
+def main(pid, times, run):
+    """Suspend and resume a process until our stdin closes. How long it really ran decides how long it stands."""
+    process = psutil.Process(pid)
+    print("slowed", flush=True)
+    resumed = time.monotonic()
+    while not _told_to_end(run):
+        process.suspend()
+        suspended = time.monotonic()
+        try:
+            _told_to_end((times - 1) * (suspended - resumed))
+        finally:
+            process.resume()
+        resumed = time.monotonic()
+
+
+def _told_to_end(seconds):
+    return bool(select.select([sys.stdin], [], [], seconds)[0])
+
+
+if __name__ == "__main__":
+    with suppress(psutil.NoSuchProcess):  # killed meanwhile, as a lesson does
+        main(int(sys.argv[1]), *map(float, sys.argv[2:]))

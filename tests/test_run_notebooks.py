@@ -1,0 +1,101 @@
+"""What `make run` and `run_notebooks.py --measure` promise."""
+
+import importlib.util
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+TOOL = Path(__file__).resolve().parent.parent / "tools" / "run_notebooks.py"
+spec = importlib.util.spec_from_file_location("run_notebooks", TOOL)
+run_notebooks = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(run_notebooks)
+
+
+def write_notebook(path, *sources):
+    nbformat.write(new_notebook(cells=[new_code_cell(source) for source in sources]), path)
+    return path
+
+
+def run(out, *notebooks):
+    command = [sys.executable, TOOL, "--out", out, *notebooks]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_a_wrong_notebook_is_reported_and_the_next_one_runs(tmp_path):
+    wrong = write_notebook(tmp_path / "01_wrong.ipynb", "1 + 1", "assert 2 + 2 == 5, 'sums'")
+    right = write_notebook(tmp_path / "02_right.ipynb", "import sys, os; print(sys.executable, os.getcwd())")
+    before = [path.read_bytes() for path in (wrong, right)]
+    done = run(tmp_path / "pages", wrong, right)
+    assert done.returncode == 1 and done.stderr.strip() == "failed: 01_wrong.ipynb"
+    assert re.search(r"^01_wrong\.ipynb +FAILED  \d+ s$", done.stdout, re.MULTILINE)
+    assert re.search(r"^02_right\.ipynb +ok  \d+ s$", done.stdout, re.MULTILINE)
+    assert "In [2]: AssertionError: sums" in done.stdout
+    failed, passed = (nbformat.read(tmp_path / "pages" / path.name, 4).cells[-1].outputs[0] for path in (wrong, right))
+    assert failed.ename == "AssertionError" and passed.text == f"{sys.executable} {tmp_path}\n"
+    assert [path.read_bytes() for path in (wrong, right)] == before
+
+
+def test_what_a_dying_kernel_says_is_kept_in_a_log(tmp_path):
+    died = write_notebook(tmp_path / "died.ipynb", "import os; os.write(2, b'last words'); os.abort()")
+    done = run(tmp_path / "pages", died)
+    assert done.returncode == 1 and done.stderr.strip() == "failed: died.ipynb" and "Kernel died" in done.stdout
+    assert "last words" in (tmp_path / "pages" / "died.log").read_text()
+
+
+def test_a_missing_file_is_named(tmp_path):
+    done = run(tmp_path, "nowhere.ipynb")
+    assert done.returncode == 2 and done.stderr.endswith("error: no such file: nowhere.ipynb\n")
+
+
+def test_an_interrupted_run_ends_its_kernel_normally(tmp_path):
+    """As far as the kernel's own exit handlers, which stop the engines; no further notebook is begun."""
+    slow = write_notebook(
+        tmp_path / "slow.ipynb",
+        "import atexit, os, pathlib, time; atexit.register(pathlib.Path('exited').touch)",
+        "pathlib.Path('pid').write_text(str(os.getpid())); pathlib.Path('started').touch(); time.sleep(60)",
+    )
+    command = [sys.executable, TOOL, "--out", tmp_path / "pages", slow, slow]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    wait_for((tmp_path / "started").exists)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=90)
+    assert process.returncode == 130 and out.splitlines()[0].endswith("interrupted") and len(out.splitlines()) == 1
+    wait_for((tmp_path / "exited").exists)
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
+def test_a_measured_run_is_written_into_the_header_and_the_table(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    path, readme = tmp_path / "notebooks" / "05_toy.ipynb", tmp_path / "README.md"
+    opening = new_markdown_cell("# Toy\n\n**It takes** about 1 min on 2 cores, and 9.0 GB of memory.\n")
+    nbformat.write(new_notebook(cells=[opening]), path)
+    readme.write_text("# Toy\n\n| [5 a](notebooks/05_toy.ipynb) | doubling | 3 s | 9.9 GB |\n| else | x |\n")
+    run_notebooks.write_header(path, seconds=116.2, memory=1.21e9)
+    assert run_notebooks.takes(path) == ("2 min", "1.3 GB")
+    run_notebooks.fill_table(readme)
+    assert "| [5 a](notebooks/05_toy.ipynb) | doubling | 2 min | 1.3 GB |\n| else | x |\n" in readme.read_text()
+
+
+def test_memory_is_that_of_all_processes_together():
+    program = "import sys, time; block = bytearray(200_000_000); print(1, flush=True); time.sleep(60)"
+    with run_notebooks.Memory() as memory:
+        children = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(2)]
+        for child in children:
+            child.stdout.readline()
+        deadline = time.monotonic() + 30
+        while memory.peak < 400_000_000 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for child in children:
+            child.kill()
+            child.communicate()
+    assert 400_000_000 < memory.peak < 500_000_000
