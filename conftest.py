@@ -118,7 +118,18 @@ def why_no_hosts():
         return str(error)
 
 
-# ---- what it took, and what it left behind
+# ---- what a cell said, what it took, and what it left behind
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Show the stderr of a cell that failed: nbval says only that there was some."""
+    report = yield
+    if report.failed and is_cell(item):
+        streams = [output for output in item.test_outputs or [] if output.output_type == "stream"]
+        if said := "".join(stream.text for stream in streams if stream.name == "stderr"):
+            report.sections.append(("stderr of the cell", said))
+    return report
 
 
 def pytest_runtest_logreport(report):

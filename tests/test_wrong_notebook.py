@@ -30,6 +30,7 @@ CELLS = {  # source: the output saved with it
     "print(2 * 2)": "5\n",
     "assert 2 * 2 == 5": "",
     "print('2 ranks ready: here')": "2 ranks ready: there\n",
+    "import sys\nprint('rank', 1, 'is silent', file=sys.stderr)": "",
 }
 
 
@@ -85,8 +86,10 @@ def test_right_cells_pass_and_wrong_ones_fail(folder, options):
     write_lesson(folder)
     done = run_pytest(folder, *options, "-rA", "--color=no")
     assert done.returncode == 1, done.stdout
-    assert ended(done.stdout) == {"test_toy": "PASSED", "0": "PASSED", "1": "FAILED", "2": "FAILED", "3": "PASSED"}
+    cells = {"0": "PASSED", "1": "FAILED", "2": "FAILED", "3": "PASSED", "4": "FAILED"}
+    assert ended(done.stdout) == {"test_toy": "PASSED", **cells}
     assert "mismatch 'stdout'" in done.stdout and "AssertionError" in done.stdout
+    assert re.search(r"^-+ stderr of the cell -+\nrank 1 is silent$", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -95,7 +98,7 @@ def test_cells_that_need_gloo_are_skipped_where_there_is_none(folder):
     with open(folder / "conftest.py", "a") as conftest:
         conftest.write("\n\nhas_gloo = lambda: False\n")
     done = run_pytest(folder)
-    assert done.returncode == 0 and "1 passed, 4 skipped" in done.stdout, done.stdout
+    assert done.returncode == 0 and "1 passed, 5 skipped" in done.stdout, done.stdout
     assert "this Horovod has no Gloo" in done.stdout
 
 
@@ -105,7 +108,8 @@ def test_without_hosts_a_lesson_about_them_runs_and_its_outputs_are_not_compared
     with open(folder / "conftest.py", "a") as conftest:
         conftest.write("\n\nwhy_no_hosts = lambda: 'no root here'\n")
     done = run_pytest(folder, "-rA", "--color=no")
-    assert ended(done.stdout) == {"test_toy": "PASSED", "0": "PASSED", "1": "PASSED", "2": "FAILED", "3": "PASSED"}
+    cells = {"0": "PASSED", "1": "PASSED", "2": "FAILED", "3": "PASSED", "4": "PASSED"}
+    assert ended(done.stdout) == {"test_toy": "PASSED", **cells}
     assert "not compared: no root here" in done.stdout
 
 
