@@ -15,6 +15,7 @@ import pickle
 import socket
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -98,6 +99,7 @@ class Job(contextlib.AbstractContextManager):
         self._family = Family("elastic")
         self.folder = self._family.folder
         self.reports = []
+        self._read_to = Counter()  # bytes of each log
         (self.folder / "train").write_bytes(cloudpickle.dumps((train, arguments)))
         (self.folder / "limits").write_bytes(pickle.dumps((hosts, start, limits)))
         self.driver = self._family.start(
@@ -158,13 +160,19 @@ class Job(contextlib.AbstractContextManager):
         return {"steps": None, "said": f"{last['size']} ranks, loss {last['loss']:.3f}", **last}
 
     def _read(self):
-        logs = [log.read_text(errors="replace") for log in self.folder.glob("*.log")]
-        found = []
-        for line in "\n".join(logs).splitlines():
-            with contextlib.suppress(ValueError, TypeError, KeyError):  # it is something else that a process printed
-                report = json.loads(line)
-                found.append((float(report["time"]), len(found), report))
-        self.reports = [report for *_, report in sorted(found)]
+        """Add the whole lines that the logs have got since the last call."""
+        for log in self.folder.glob("*.log"):
+            with open(log, "rb") as file:
+                file.seek(self._read_to[log])
+                lines = file.read()
+            lines = lines[: lines.rfind(b"\n") + 1]
+            self._read_to[log] += len(lines)
+            for line in lines.splitlines():
+                with contextlib.suppress(ValueError, TypeError, KeyError):  # a process printed something else
+                    report = json.loads(line)
+                    float(report["time"])
+                    self.reports.append(report)
+        self.reports.sort(key=lambda report: float(report["time"]))
 
     def close(self):
         """End all processes and remove their logs. Can be called twice."""

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import cloudpickle
@@ -162,12 +163,17 @@ def test_processes_that_fail_are_no_success_and_end_with_a_driver_that_is_killed
 
 def test_a_process_may_print_what_it_likes(tmp_path):
     job = Job.__new__(Job)
-    job.folder = tmp_path
+    job.folder, job.reports, job._read_to = tmp_path, [], Counter()
     odd = b"{'a': 1}\n[1]\n5\n\xff\n{\"loss\": 3}\n{\"time\": \"12:00\"}\n"
     (tmp_path / "a.log").write_bytes(odd + b'{"time": 2}\n{"time": 3, "lo')
     (tmp_path / "b.log").write_bytes(b'{"time": 1}\n')
     job._read()
     assert job.reports == [{"time": 1}, {"time": 2}]
+    with open(tmp_path / "a.log", "ab") as log:  # the rest of the line that was half printed
+        log.write(b'ss": 4}\n')
+    for _ in range(2):
+        job._read()
+        assert job.reports == [{"time": 1}, {"time": 2}, {"time": 3, "loss": 4}]
 
 
 def test_one_leaves_in_order_and_the_end_is_the_undisturbed_run(tmp_path):
