@@ -186,9 +186,8 @@ def attach(cluster, n, controller, env, timeout=IMPORT_SECONDS):
 
     Parameters
     ----------
-    cluster : ipyparallel.Client, ipyparallel.Cluster, str, Path or None
-        A connected client, a running cluster, the name of a profile, a connection file, or None for the default
-        profile.
+    cluster : ipyparallel.Client, ipyparallel.Cluster, str or Path
+        A connected client, a running cluster, the name of a profile, or a connection file.
     n : int
         How many engines. The others are not touched.
     controller : str or None
@@ -233,10 +232,10 @@ def connection_file(cluster):
 
     Parameters
     ----------
-    cluster : str, Path or None
-        The name of a profile, the path of a connection file, or None for the default profile.
+    cluster : str or Path
+        The name of a profile, or the path of a connection file.
     """
-    name = "default" if cluster is None else str(cluster)
+    name = str(cluster)
     if name.endswith(".json") or os.sep in name:
         file = Path(name)
     else:

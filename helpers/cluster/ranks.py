@@ -93,20 +93,20 @@ def _check(n, controller, address):
 
 def _engines(n, cluster, controller, env, timeout):
     """The engines for these arguments of `connect`."""
-    if cluster is None:
+    named = cluster is not None
+    if not named:
         try:
-            engines.connection_file(None)
+            cluster = engines.connection_file("default")
         except ValueError:
             cluster = False  # no cluster runs
-    if cluster is None:
+    if cluster is not False:
         try:
-            return engines.attach(None, n, controller, environment.of_rank(env), timeout)
+            return engines.attach(cluster, n, controller, environment.of_rank(env), timeout)
         except ValueError as error:
+            if named:
+                raise
             print(f"the running ipcluster is not used: {error}. Starting engines of our own.")
-            cluster = False
-    if cluster is False:
-        return engines.start(n, controller, env, timeout)
-    return engines.attach(cluster, n, controller, environment.of_rank(env), timeout)
+    return engines.start(n, controller, env, timeout)
 
 
 class Ranks(contextlib.AbstractContextManager):
