@@ -15,19 +15,12 @@ SELDOM = {"HOROVOD_CYCLE_TIME": "5"}  # ms, for ranks of a whole file of tests: 
 
 
 class Cluster:
-    """n engines under the profile of this test session. process: the `ipcluster`. pids: of the engines.
-
-    wanted: whether there is to be a cluster at all.
-    """
+    """n engines under the profile of this test session. process: the `ipcluster`. pids: of the engines."""
 
     file = property(lambda self: Path(os.environ["IPYTHONDIR"], "profile_default/security/ipcontroller-client.json"))
 
-    def __init__(self, n, *options, wanted=True):
+    def __init__(self, n, *options):
         self.n = n
-        self.wanted = wanted
-        self.process = None
-        if not wanted:
-            return
         self.process = subprocess.Popen(
             [sys.executable, "-m", "ipyparallel.cluster", "start", "-n", str(n), *options],
             stderr=subprocess.DEVNULL,
@@ -35,8 +28,6 @@ class Cluster:
         )
 
     def __enter__(self):
-        if not self.wanted:
-            return self
         try:
             wait_for(lambda: self.file.exists() or self.process.poll() is not None)
             assert self.process.poll() is None, "ipcluster ended"
@@ -49,7 +40,5 @@ class Cluster:
         return self
 
     def __exit__(self, *exc):
-        if self.process is None:
-            return
         self.process.send_signal(signal.SIGINT)
         self.process.wait(60)

@@ -513,31 +513,60 @@ def without_logs(probe, *arguments):
     return [{**engine, "log": ""} for engine in probe(*arguments)]
 
 
-@pytest.mark.parametrize("controller", ["gloo", pytest.param("mpi", marks=MPI)])
-@pytest.mark.parametrize("whose", ["ours", "attached"])
-def test_a_rank_that_died_between_two_calls_is_a_failure_in_each_kind_of_call(whose, controller, tmp_path, monkeypatch):
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))  # beside the other ipcluster
-    with Cluster(2, *(["--engines=mpi"] if controller == "mpi" else []), wanted=whose == "attached") as cluster:
-        arguments = f"2, controller={controller!r}, cluster={str(cluster.file) if cluster.wanted else False!r}"
-        with Kernel() as kernel:
-            kernel.run(KILL)
-            for call in ("ranks.run(print)", "%px 1", "%%px --local\n1") if whose == "ours" else ("%%px --local\n1",):
-                assert "2 ranks ready" in kernel.run(f"ranks = connect({arguments}, grace=1)")
-                kernel.run("kill(ranks)")
-                shown = kernel.run(call)
-                assert "RankFailure" in shown and " died" in shown, call
-                assert "call connect() again" in kernel.run("%px 1")
+# Ranks that died between two calls
 
-
+CALLS = "ranks.run(print)", "%%px\n1", "%%px --local\n1"
 KILL = """
-from helpers.cluster import connect
 import psutil
+import ipyparallel as ipp
+from helpers.cluster import connect
 
-def kill(ranks):
-    process = psutil.Process(ranks.engines[1]["pid"])
+def kill(ranks, rank=1):
+    process = psutil.Process(ranks.engines[rank]["pid"])
     process.kill()
     psutil.wait_procs([process], timeout=10)
 """
+
+
+def fails_after_a_death(kernel, call, arguments):
+    """Connect, kill rank 1 and look at what a call says, and the next one."""
+    assert "2 ranks ready" in kernel.run(f"ranks = connect(2, {arguments}, grace=1)"), call
+    kernel.run("kill(ranks)")
+    shown = kernel.run(call)
+    assert "RankFailure" in shown and " died" in shown, call
+    assert "call connect() again" in kernel.run("%px 1")
+
+
+@pytest.mark.parametrize("controller", ["gloo", pytest.param("mpi", marks=MPI)])
+def test_a_rank_of_ours_that_died_between_two_calls_is_a_failure_in_each_kind_of_call(controller):
+    with Kernel() as kernel:
+        kernel.run(KILL)
+        for call in CALLS:
+            fails_after_a_death(kernel, call, f"controller={controller!r}, cluster=False")
+
+
+def test_so_is_one_of_attached_engines(tmp_path, monkeypatch):
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))  # beside the other ipcluster
+    with Cluster(6) as cluster, Kernel() as kernel:
+        kernel.run(KILL)
+        kernel.run(f"client = ipp.Client({str(cluster.file)!r})")
+        for left, call in zip((4, 2, 0), CALLS, strict=True):
+            fails_after_a_death(kernel, call, "cluster=client")
+            kernel.run("kill(ranks, 0)")  # so that the next two are fresh
+            wait_until(lambda left=left: kernel.run("print(len(client.ids))").strip() == str(left))
+
+
+@MPI
+def test_so_is_one_of_attached_engines_over_mpi(tmp_path, monkeypatch):
+    with Kernel() as kernel:
+        kernel.run(KILL)
+        for number, call in enumerate(CALLS[-1:]):  # mpiexec ends all engines when one dies
+            monkeypatch.setenv("IPYTHONDIR", str(tmp_path / str(number)))
+            with Cluster(2, "--engines=mpi") as cluster:
+                fails_after_a_death(kernel, call, f"cluster={str(cluster.file)!r}")
+
+
+# Cells
 
 
 def test_px_cells_an_interrupt_and_a_rank_that_dies_outside_of_a_collective(ipcluster):
