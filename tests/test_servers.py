@@ -297,6 +297,26 @@ def test_a_system_without_affinity_starts_servers_too(monkeypatch):
 # ---- A notebook kernel: interrupted, started again, killed
 
 START = "from helpers.cluster import start_servers\nimport tensorflow as tf, time\ncluster = start_servers(1, 1)\n"
+NOBODY_CATCHES = """
+import threading
+
+def collected(error):
+    class Mine:
+        def __del__(self):
+            raise error
+    Mine()
+
+def fails():
+    raise tf.errors.UnavailableError(None, None, "a server has gone")
+
+try:
+    fails()
+except tf.errors.UnavailableError as error:
+    collected(error)
+thread = threading.Thread(target=fails)
+thread.start()
+thread.join()
+"""
 STUCK = """
 forever = tf.function(lambda: tf.while_loop(lambda x: x < 1, lambda x: x * 1.0, [0.0]))
 with cluster:
@@ -323,8 +343,11 @@ def test_a_kernel_interrupted_started_again_and_killed(tmp_path):
         assert kernel.errors == ""
         assert "Started server" in kernel.run("print(cluster.logs['chief', 0].read_text())")
         assert len(list(tmp_path.glob("servers-*"))) == 1
-        kernel.run("tf.get_logger().warning('mine')")
-        assert "mine" in kernel.errors, "other messages are shown as before"
+        kernel.run(NOBODY_CATCHES)
+        assert kernel.errors == ""
+        assert kernel.run("print(cluster.logs['chief', 0].read_text())").count("UnavailableError(") == 2
+        kernel.run("tf.get_logger().warning('mine')\ncollected(ValueError('my own'))")
+        assert "mine" in kernel.errors and "my own" in kernel.errors, "other messages are shown as before"
         os.kill(kernel.manager.provisioner.pid, signal.SIGKILL)
         assert gone(second), "servers outlived their killed kernel"
         wait_for(lambda: not [*tmp_path.glob("servers-*"), *tmp_path.glob("chief-*")])

@@ -19,6 +19,7 @@ import json
 import logging
 import os
 import sys
+import threading
 
 import joblib
 import tensorflow as tf
@@ -277,9 +278,27 @@ def _chief_log():
         return not about_servers
 
     tf.get_logger().addFilter(is_for_the_notebook)
+    sys.unraisablehook = _logged(sys.unraisablehook, messages)
+    threading.excepthook = _logged(threading.excepthook, messages)
     if hasattr(sys.stderr, "_original_stdstream_copy"):
         os.dup2(messages.stream.fileno(), 2)
     return log
+
+
+def _logged(hook, messages):
+    """Wrap a hook for exceptions that nobody can catch: those of TensorFlow's operations go to the log.
+
+    Where a server is gone, they come from threads of the coordinator and from tensors that are collected.
+    """
+
+    def logged(args):
+        if isinstance(args.exc_value, tf.errors.OpError):
+            text = f"nobody can catch this: {args.exc_value!r}"
+            messages.emit(logging.makeLogRecord({"msg": text}))
+        else:
+            hook(args)
+
+    return logged
 
 
 def _stop_threads(coordinator):
