@@ -8,7 +8,9 @@ share FOLDER can go on with the same ranks on the same hosts; with another numbe
 import json
 import os
 import socket
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -51,9 +53,8 @@ def save(folder, header, step, tables, common, hvd):
 
     def write_header():
         if rank == 0:
-            with written_whole(folder / "checkpoint.json") as file:
-                json.dump({**header, "step": step, "ranks": ranks}, file, indent=1)
-                keep_on_disk(file)
+            with written(folder / "checkpoint.json") as file:
+                file.write(json.dumps({**header, "step": step, "ranks": ranks}, indent=1).encode())
 
     together(hvd, write_tables)
     together(hvd, write_header)
@@ -70,15 +71,22 @@ def remove(folder, but=None):
 
 
 def write_arrays(path, variables):
-    with written_whole(path, "wb") as file:
+    with written(path) as file:
+        only_write = SimpleNamespace(write=file.write)  # with a file numpy would not say why it cannot write
         for variable in variables:
-            np.save(file, variable.numpy())
-        keep_on_disk(file)
+            np.save(only_write, variable.numpy())
 
 
-def keep_on_disk(file):
-    file.flush()
-    os.fsync(file.fileno())
+@contextmanager
+def written(path):
+    """A file of bytes that takes its place when it is whole and on the disk. OSError with its name."""
+    try:
+        with written_whole(path, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OSError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def read_header(folder, run):

@@ -30,9 +30,8 @@ import joblib
 import numpy as np
 
 from examples import checkpoint as checkpoints
-from examples.checkpoint import Failure, together
+from examples.checkpoint import Failure, together, written
 from examples.encode_text import ROW, encode_file
-from helpers.text.files import written_whole
 
 LAUNCHED = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")  # by horovodrun, mpirun, srun --mpi=pmix
 USUAL = {  # of the environment of a rank, unless it is set
@@ -80,7 +79,7 @@ WRITERS = {".txt": write_text, ".bin": write_binary, ".kv": write_keyed_vectors}
 def write_vectors(out, words, vectors):
     if not np.isfinite(vectors).all():
         raise ValueError("the vectors hold NaN or infinity: take a smaller --alpha")
-    with written_whole(out, "wb") as file:
+    with written(out) as file:
         WRITERS[Path(out).suffix](file, words, vectors)
 
 
@@ -357,8 +356,8 @@ def main():
         done = train(**options, show=make_show())
         first = not ranks_here() or ranks_here().rank() == 0
         if report and first:
-            with written_whole(report) as file:
-                json.dump(done, file, indent=1)
+            with written(report) as file:
+                file.write(json.dumps(done, indent=1).encode())
     except Failure as failure:
         sentence, code = failure.args
         if not ranks_here() or ranks_here().rank() == 0:

@@ -17,6 +17,7 @@ SlurmctldHost=host0
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
+AuthInfo=cred_expire=10
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
