@@ -214,6 +214,7 @@ def train(
         stop, due, mean_loss = news.hear() if step > first else (False, False, loss)
         if step > first:
             done, spent = (step - first) / steps, now() - began
+            mean_loss = loss if np.isnan(mean_loss) else mean_loss  # told before the first interval
             found = {"loss": float(mean_loss), "words_per_s": epochs * words * done / spent}
             tf.summary.scalar("loss", loss, step)
             tf.summary.scalar("words per second of all ranks", found["words_per_s"], step)

@@ -1,5 +1,6 @@
 """examples/word2vec.py as users start it: on two hosts with two ranks each, by all launchers, and when one is lost."""
 
+import glob
 import json
 import sys
 from pathlib import Path
@@ -14,9 +15,9 @@ from laptop_cluster import HostsUnavailable, hosts
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PROGRAM = EXAMPLES / "word2vec.py"
-PMIX = Path("/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so")
+PMIX = glob.glob("/usr/lib/*/pmix2/lib/libpmix.so")  # Debian: libpmix-dev
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
-SMALL = ["--size", "16", "--epochs", "6", "--threads", "1"]
+SMALL = ["--size", "16", "--epochs", "4", "--threads", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,7 @@ def machines(folder):
         "PYTHONPATH": str(EXAMPLES.parent),
         "W2V_CACHE": str(folder / "cache"),
         "HOROVOD_CYCLE_TIME": "5",
+        "OMPI_MCA_mpi_yield_when_idle": "1",  # there are more ranks than cores
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
@@ -66,15 +68,14 @@ def vectors(folder, out, hosts_of_ranks):
 
 
 FOUR = ["host0", "host0", "host1", "host1"]
-ON_FOUR = ["-np", "4", "-H", "host0:2,host1:2"]
-TCP = "--mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include lan0".split()
-MPI = ["mpirun", "--prefix", sys.prefix, "--bind-to", "none", *ON_FOUR, *TCP]
-GLOO = ["horovodrun", "--gloo", "--network-interfaces", "lan0", *ON_FOUR]
+TCP = ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lan0"]
+MPI = ["mpirun", "--prefix", sys.prefix, "--bind-to", "none", "-np", "4", "-H", "host0:2,host1:2", *TCP]
+GLOO = ["horovodrun", "--gloo", "--network-interfaces", "lan0", "-np", "2", "-H", "host0:1,host1:1"]
 PYTHON = [sys.executable, PROGRAM]
 
 
 def submit(slurm, folder, script, *options):
-    """sbatch a script of examples/; returns a function that waits for its end and returns all that its ranks said."""
+    """sbatch a script of examples/: the number of the job."""
     env = {"PYTHON": sys.executable, "PROGRAM": str(PROGRAM), "LAN": "lan0", "CHECKPOINT": f"of {script}"}
     batch = ["sbatch", "--parsable", f"--output={script}.log", EXAMPLES / script, *line(f"{script}.txt", *options)]
     job = slurm.run(batch, env=env, cwd=folder).stdout.strip()
@@ -92,7 +93,7 @@ def test_slurm_mpirun_and_horovodrun_train_the_same_vectors(machines, slurm, fol
     submit(slurm, folder, script)
     wait_for(lambda: (folder / f"{script}.txt.json").exists(), 250)
     np.testing.assert_allclose(vectors(folder, f"{script}.txt", FOUR), by_mpi, atol=1e-3)
-    if not PMIX.exists():
+    if not PMIX:
         return
 
     script = "word2vec.slurm"
@@ -102,7 +103,7 @@ def test_slurm_mpirun_and_horovodrun_train_the_same_vectors(machines, slurm, fol
     wait_for(lambda: (folder / f"{script}.txt.json").exists(), 250)
     assert (vectors(folder, f"{script}.txt", FOUR) == by_mpi).all()
     said = (folder / f"{script}.log").read_text()
-    assert "intervals: the same line goes on from of word2vec.slurm" in said
+    assert "intervals: the same line goes on from of word2vec.slurm" in said and "Sorry" not in said
     assert json.loads((folder / f"{script}.txt.json").read_text())["first"] > 0
 
 
@@ -115,8 +116,8 @@ def test_a_host_is_lost_and_the_rest_goes_on_from_the_checkpoint(machines, folde
     machines.lose(1)
     assert process.wait(250)
     assert "word2vec.py: another rank or its host was lost" in (folder / "lost.log").read_text()
-    ended = machines.run(0, ["horovodrun", "--gloo", "-np", "2", *PYTHON, *kept], cwd=folder, timeout=250)
+    ended = machines.run(0, [*PYTHON, *kept], cwd=folder, timeout=250)  # one process
     assert ended.returncode == 0, ended.stdout[-3000:]
-    assert len(vectors(folder, "lost.txt", ["host0", "host0"])) > 1_000
+    assert len(vectors(folder, "lost.txt", ["host0"])) > 1_000
     assert json.loads((folder / "lost.txt.json").read_text())["first"] > 0
     assert list((folder / "kept").iterdir()) == []
