@@ -3,65 +3,15 @@
 Used by benchmarks.words_per_second. All ranks measure at the same time, since they share the memory.
 """
 
-import time
 import timeit
-from collections import Counter
-from contextlib import contextmanager
 
 import numpy as np
+
+from helpers.word2vec.stopwatch import PARTS
 
 REPEATS = 5
 SQUARE = 1_024  # a product of two such matrices runs at the processor's best
 COPIED = 64 * 2**20  # bytes, more than any cache has
-PARTS = (
-    "training",
-    "cutting blocks",
-    "gathering and adding",
-    "waiting for Horovod",
-    "last exchange",
-)
-
-
-class Stopwatch:
-    """Measures what `train_blocks` does, by the arguments `watch` and `hvd` that it takes.
-
-    hvd: horovod.tensorflow, or None in one process; then `self.hvd` is None, too.
-    spent: a Counter with seconds of PARTS, of "Horovod" beside them, and the "steps".
-    """
-
-    def __init__(self, hvd=None):
-        self.spent = Counter()
-        self.hvd = self if hvd else None
-        self._horovod = hvd
-        self._trained = self._arrived = 0.0
-
-    def __getattr__(self, name):
-        """What is not measured is Horovod's own."""
-        return getattr(self._horovod, name)
-
-    def allreduce(self, tensor, **options):
-        begin = time.perf_counter()
-        total = self._horovod.allreduce(tensor, **options)
-        self._arrived = time.perf_counter()
-        self.spent["Horovod"] += self._arrived - begin
-        return total
-
-    @contextmanager
-    def watch(self, part, steps=0):
-        before = self.spent["training"]
-        begin = time.perf_counter()
-        yield
-        end = time.perf_counter()
-        self.spent["steps"] += steps
-        if part == "training":
-            self._trained = end
-        if part == "exchange":  # around the training
-            waited = max(0.0, self._arrived - self._trained)
-            self.spent["waiting for Horovod"] += waited
-            training = self.spent["training"] - before
-            self.spent["gathering and adding"] += end - begin - training - waited
-        else:
-            self.spent[part] += end - begin
 
 
 def seconds_of(work):

@@ -57,6 +57,7 @@ def train_on_rank(shards, vocab, epochs, seed):
 
     from helpers.word2vec import Blocks
     from helpers.word2vec.block_trainer import train_blocks
+    from helpers.word2vec.stopwatch import Stopwatch
 
     ticks = []
 
@@ -68,7 +69,7 @@ def train_on_rank(shards, vocab, epochs, seed):
             report(step, steps, loss, pairs_per_s)
 
     settings = {"dim": DIM, "window": WINDOW, "negatives": NEGATIVES, "threshold": THRESHOLD, "epochs": epochs}
-    stopwatch = roofline.Stopwatch(hvd if hvd.size() > 1 else None)
+    stopwatch = Stopwatch(hvd if hvd.size() > 1 else None)
     watched = {"report": tick, "watch": stopwatch.watch, "hvd": stopwatch.hvd}
     vectors = train_blocks(shards[hvd.rank()], vocab, **settings, seed=seed, **watched)
     seconds = ticks[-1][0] - ticks[0][0]

@@ -2,15 +2,18 @@
 
     from examples.encode_text import encode_file
 
-    vocab, text = encode_file("wiki.txt")
+    vocab, text = encode_file("wiki.txt")  # or "wiki.txt.gz", or a list of such files
     vectors = train_blocks(text.of(vocab).shard(hvd.rank(), hvd.size()), vocab, hvd=hvd)
 
 What is encoded stays in the cache: after Ctrl-C, or on a disk that was full, the same call goes on where it stopped.
 """
 
+import gzip
 import hashlib
 import json
+import shutil
 import sys
+import zlib
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +26,7 @@ from tqdm import tqdm
 from helpers.text.files import CONTROL, LETTERS, cache_folder, only_process, written_whole
 from helpers.text.vocab import UNK, Vocab
 
-LAYOUT = 1  # of the files in the cache; a new number makes everybody encode anew
+LAYOUT = 2  # of the files in the cache; a new number makes everybody encode anew
 PIECE = 1 << 24  # bytes of text that a thread encodes at a time
 ROW = 1_000  # words in a row that a rank takes, as in `interleave` of helpers.word2vec
 LOWER_CASE = bytes(range(ord("a"), ord("z") + 1))
@@ -43,12 +46,15 @@ class LongText:
         The file of ids.
     words : str
         What `digest` makes of the words whose ids these are.
+    content : str
+        The SHA-256 of all ids, in hexadecimal: it tells texts apart.
     rank, size : int
         Which of so many shards this is.
     """
 
     path: str
     words: str
+    content: str
     rank: int = 0
     size: int = 1
 
@@ -103,15 +109,16 @@ def digest(words):
 
 
 def encode_file(path, min_count=5, *, cache_dir=None, progress=True):
-    """Encode a file of plain text; its words are those of `load_corpus`.
+    """Encode a text; its words are those of `load_corpus`.
 
     While it works it needs 8 bytes of the disk for each word, and 4 afterwards, in a folder of the
     cache whose name begins with "long-"; and about 60 bytes of memory for each different word of
-    each 16 MB of text: 1 GB for 200 million words.
+    each 16 MB of text: 1 GB for 200 million words. A .gz is unpacked there meanwhile.
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or list of them
+        Of a plain text or a .gz; of several, one after the other.
     min_count : int
         Words that come less often share id 0.
     cache_dir, progress
@@ -126,50 +133,72 @@ def encode_file(path, min_count=5, *, cache_dir=None, progress=True):
     FileNotFoundError
         For a missing file.
     ValueError
-        For a file that is no plain text, and when no word comes min_count times.
+        For a file that is no text, and when no word comes min_count times.
     OSError
         When the disk is full.
     """
-    path = Path(path)
-    _check_plain_text(path)
-    status = path.stat()
-    known = LAYOUT, PIECE, path.resolve(), status.st_size, status.st_mtime_ns, min_count
-    folder = cache_folder(cache_dir) / f"long-{digest([repr(known)])[:12]}"
-    with only_process(folder, f"encode {path.name}"):
+    paths = [Path(each) for each in (path if isinstance(path, list | tuple) else [path])]
+    for each in paths:
+        if not each.is_file():
+            raise FileNotFoundError(f"There is no file {each}.")
+    files = [(each.resolve(), each.stat().st_size, each.stat().st_mtime_ns) for each in paths]
+    name = paths[0].name + f" and {len(paths) - 1} more" * (len(paths) > 1)
+    folder = cache_folder(cache_dir) / f"long-{digest([repr((LAYOUT, PIECE, files, min_count))])[:12]}"
+    with only_process(folder, f"encode {name}"):
         folder.mkdir(exist_ok=True)
         for part in folder.glob("*.part"):  # of a process that was killed
             part.unlink()
-        pieces = [folder / f"{start}.npy" for start in range(0, max(status.st_size, 1), PIECE)]
         if not (folder / "vocab.json").exists():
-            _encode_pieces(path, pieces, progress)
+            pieces = _encode_pieces(_plain_texts(paths, folder), folder, name, progress)
             _assemble(pieces, min_count, folder, progress)
-        for piece in pieces:
-            piece.unlink(missing_ok=True)
-    vocab = Vocab(*json.loads((folder / "vocab.json").read_text("utf-8")))
-    return vocab, LongText(str(folder / "ids"), digest(vocab.words))
+        for done in folder.iterdir():
+            if done.name not in ("ids", "vocab.json"):
+                done.unlink()
+    words, counts, content = json.loads((folder / "vocab.json").read_text("utf-8"))
+    return Vocab(words, counts), LongText(str(folder / "ids"), digest(words), content)
 
 
-def _check_plain_text(path):
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
-    with open(path, "rb") as file:
-        begin = file.read(BEGIN)
-    packed = path.suffix.lower() in (".gz", ".zip")
-    if packed or len(begin.translate(None, CONTROL)) < 0.99 * len(begin):
-        raise ValueError(f"{path} is no plain text: unpack it first, or use load_corpus")
+def _plain_texts(paths, folder):
+    """The same texts, those that are packed unpacked. ValueError for what is no text."""
+    texts = []
+    for number, path in enumerate(paths):
+        if path.suffix.lower() == ".gz":
+            path = _unpacked(path, folder / f"{number}.text")
+        with open(path, "rb") as file:
+            begin = file.read(BEGIN)
+        if path.suffix.lower() == ".zip" or len(begin.translate(None, CONTROL)) < 0.99 * len(begin):
+            raise ValueError(f"{paths[number]} is no plain text and no text in a .gz")
+        texts.append(path)
+    return texts
 
 
-def _encode_pieces(path, pieces, progress):
+def _unpacked(path, target):
+    if not target.exists():
+        try:
+            with gzip.open(path) as packed, written_whole(target, "wb") as out:
+                shutil.copyfileobj(packed, out, BEGIN)
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise ValueError(f"{path} is damaged, or no .gz file: {error}") from error
+    return target
+
+
+def _encode_pieces(paths, folder, name, progress):
+    """Write all pieces that are not there, in threads; return where they are, in the order of the text."""
+    pieces = {}
+    for number, path in enumerate(paths):
+        for start in range(0, max(path.stat().st_size, 1), PIECE):
+            pieces[folder / f"{number}-{start}.npy"] = path
     missing = [piece for piece in pieces if not piece.exists()]
     threads = ThreadPoolExecutor(joblib.cpu_count())  # pyarrow computes without Python's lock
     try:
-        futures = [threads.submit(_encode_piece, path, piece, PIECE) for piece in missing]
+        futures = [threads.submit(_encode_piece, pieces[piece], piece, PIECE) for piece in missing]
         done = len(pieces) - len(missing)
         counted = {"total": len(pieces), "initial": done}
-        for future in _bar(f"encoding {path.name}", as_completed(futures), progress, **counted):
+        for future in _bar(f"encoding {name}", as_completed(futures), progress, **counted):
             future.result()
     finally:
         threads.shutdown(cancel_futures=True)
+    return list(pieces)
 
 
 def _bar(what, pieces, progress, **done):
@@ -181,7 +210,7 @@ def _bar(what, pieces, progress, **done):
 
 def _encode_piece(path, target, size):
     """Write which words a piece has, how often each, and the piece itself in numbers of these words."""
-    words = _split(_piece(path, int(target.stem), size)).dictionary_encode()
+    words = _split(_piece(path, int(target.stem.partition("-")[2]), size)).dictionary_encode()
     ids = words.indices.to_numpy()
     known = " ".join(words.dictionary.to_pylist()).encode()
     counts = np.bincount(ids, minlength=len(words.dictionary))
@@ -241,10 +270,13 @@ def _assemble(pieces, min_count, folder, progress):
     vocab = Vocab.from_counts(counted, len(names) + 1)
     ids = np.zeros(len(counts), np.int32)
     ids[frequent] = vocab.encode(names)
+    content = hashlib.sha256()
     with written_whole(folder / "ids", "wb") as out:
         for piece, start, stop in zip(_bar("writing ids", pieces, progress), ends, ends[1:]):
             ids_of_piece = ids[kinds[start:stop]]
             words_of_piece = _arrays(piece, 3)[2]
-            out.write(ids_of_piece[words_of_piece].tobytes())
+            encoded = ids_of_piece[words_of_piece].tobytes()
+            content.update(encoded)
+            out.write(encoded)
     with written_whole(folder / "vocab.json") as out:
-        out.write(json.dumps([vocab.words, vocab.counts.tolist()]))
+        out.write(json.dumps([vocab.words, vocab.counts.tolist(), content.hexdigest()]))

@@ -17,12 +17,14 @@ SlurmctldHost=host0
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
+AuthInfo=cred_expire=10
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
+TmpFS={folder}/tmp-%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmdParameters=config_overrides
@@ -58,6 +60,8 @@ class Slurm:
         configuration = CONFIGURATION.format(user=user, folder=self.folder, last=last, cpus=cpus)
         (self.folder / "slurm.conf").write_text(configuration)
         (self.folder / "state").mkdir()
+        for name in machines.names:
+            (self.folder / f"tmp-{name}").mkdir()
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)

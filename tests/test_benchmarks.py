@@ -17,6 +17,7 @@ from helpers.cluster import connect
 from helpers.cluster.environment import limit_threads
 from helpers.text import Vocab, load_corpus
 from helpers.word2vec import Blocks, train_blocks
+from helpers.word2vec.stopwatch import Stopwatch
 
 pytestmark = pytest.mark.ranks
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
@@ -130,7 +131,7 @@ def train_watched(ids, vocab):
     import horovod.tensorflow as hvd
 
     train = partial(train_blocks, ids, vocab, dim=8, epochs=1, threshold=1)  # every word is kept
-    stopwatch = roofline.Stopwatch(hvd)
+    stopwatch = Stopwatch(hvd)
     return train(hvd=hvd), train(watch=stopwatch.watch, hvd=stopwatch.hvd), stopwatch.spent
 
 
@@ -140,7 +141,7 @@ def test_watching_the_trainer_changes_nothing_in_it(ranks, planted_ids):
         assert (watched == plain).all() and spent["steps"] >= len(ids) / (Blocks().tokens * Blocks().blocks)
         assert all(spent[part] > 0 for part in ("training", "cutting blocks", "gathering and adding", "last exchange"))
         assert spent["Horovod"] > 0 and spent["waiting for Horovod"] >= 0
-    alone = roofline.Stopwatch()
+    alone = Stopwatch()
     train_blocks(ids, vocab, dim=8, epochs=1, watch=alone.watch, hvd=alone.hvd)
     assert alone.spent["training"] > 0 and alone.spent["waiting for Horovod"] == 0
 

@@ -239,10 +239,54 @@ def test_an_epoch_has_every_known_word_once_however_many_intervals_are_in_memory
     ids, vocab = planted
     keep, noise = np.ones(len(vocab), np.float32), np.ones((100, 22), np.int32)
     few = Blocks(at_once=at_once)
-    source = blocks.next_blocks(ids, keep, 10, noise, np.random.default_rng(0), few)
+    source = blocks.next_blocks(ids, keep, 10, noise, [0], few)
     words = [next(source)[0][..., few.window : few.window + few.tokens] for _ in range(10)]
     counts = sum(np.bincount(part.ravel(), minlength=len(vocab)) for part in words)
     assert (counts[1:] == np.bincount(ids, minlength=len(vocab))[1:]).all()
+
+
+@pytest.mark.parametrize("first", [0, 3, 4, 9, 10, 17])
+def test_who_begins_later_gets_the_same_blocks_and_reads_only_these(planted, first):
+    ids, vocab = planted
+    keep, noise = np.full(len(vocab), 0.5, np.float32), np.random.default_rng(0).integers(1, 9, (100, 22))
+    few, text = Blocks(at_once=4), Sliced(ids[:50_000])
+    whole = blocks.next_blocks(text, keep, 10, noise, [0], few)
+    expected = [next(whole) for _ in range(20)]
+    text.seen.clear()
+    found = blocks.next_blocks(text, keep, 10, noise, [0], few, first)
+    for words, pairs in expected[first:]:
+        again, as_many = next(found)
+        assert (again == words).all() and as_many == pairs
+    assert sum(text.seen) <= (20 - first + 4) * 5_000
+
+
+class Stopped(Exception):
+    """Raised in a report."""
+
+
+def test_a_training_that_goes_on_ends_with_the_same_bits(planted):
+    ids, vocab = planted
+    small = partial(block_trainer.train_blocks, ids[:50_000], vocab, dim=8, epochs=2, threshold=1e-2)
+    kept = {}
+
+    def start(tables, common, steps):
+        assert steps == 20 and all(one is other for one, other in zip(tables, common, strict=True))
+        kept["tables"] = tables
+        return 0
+
+    def stop(step, steps, loss, pairs_per_s):
+        if step == 13:
+            kept["values"] = [table.numpy() for table in kept["tables"]]
+            raise Stopped
+
+    def go_on(tables, common, steps):
+        for table, value in zip(tables, kept["values"], strict=True):
+            table.assign(value)
+        return 13
+
+    with pytest.raises(Stopped):
+        small(start=start, report=stop)
+    assert (small(start=go_on) == small()).all()
 
 
 def test_known_words_are_counted_a_part_at_a_time(planted, monkeypatch):

@@ -148,11 +148,27 @@ def test_what_cannot_be_encoded(text, tmp_path):
         (tmp_path / name).write_text(content)
         with pytest.raises(ValueError, match="no word of the text comes 5 times"):
             encode_file(tmp_path / name, cache_dir=tmp_path, progress=False)
-    (tmp_path / "packed.gz").write_bytes(gzip.compress(b"a text " * 100))
+    (tmp_path / "broken.gz").write_bytes(gzip.compress(b"a text " * 100)[:-20])
     (tmp_path / "no text.txt").write_bytes(bytes(range(256)) * 100)
-    for name in ("packed.gz", "no text.txt"):
-        with pytest.raises(ValueError, match=f"{name} is no plain text"):
-            encode_file(tmp_path / name, cache_dir=tmp_path, progress=False)
+    (tmp_path / "packed.zip").write_bytes(b"PK")
+    sentences = {"broken.gz": "is damaged", "no text.txt": "is no plain text", "packed.zip": "is no plain text"}
+    for name, sentence in sentences.items():
+        with pytest.raises(ValueError, match=f"{name} {sentence}"):
+            encode_file([text[0], tmp_path / name], cache_dir=tmp_path, progress=False)
+
+
+def test_several_files_also_packed_ones_are_one_text(text, encoded, tmp_path, monkeypatch):
+    monkeypatch.setattr(encode_text, "PIECE", 30_000)
+    whole = text[0].read_bytes()
+    middle = whole.index(b"\n", len(whole) // 2)
+    (tmp_path / "one.txt").write_bytes(whole[:middle])
+    (tmp_path / "two.txt.gz").write_bytes(gzip.compress(whole[middle:]))
+    vocab, ids = encode_file([tmp_path / "one.txt", tmp_path / "two.txt.gz"], 1, cache_dir=tmp_path, progress=False)
+    assert vocab.words == encoded[0].words and ids.content == encoded[1].content
+    assert sorted(file.name for file in Path(ids.path).parent.iterdir()) == ["ids", "vocab.json"]
+    (tmp_path / "one.txt").write_bytes(whole[:middle].replace(b"A", b"x", 1))
+    other = encode_file([tmp_path / "one.txt", tmp_path / "two.txt.gz"], 1, cache_dir=tmp_path, progress=False)[1]
+    assert other.path != ids.path and other.content != ids.content
 
 
 def test_not_even_a_piece_can_be_written(text, tmp_path):

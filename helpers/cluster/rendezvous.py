@@ -61,9 +61,13 @@ def check_address(address):
 def check_own_names(found):
     """ValueError if one of several hosts has its own name at an address that the others cannot reach."""
     addresses = {engine["host"]: engine["address"] for engine in found}
-    if len(addresses) == 1:
-        return
-    for host, address in addresses.items():
-        if address.startswith("127."):
-            what = f"in its /etc/hosts, give {host} the address that it has in the network"
-            raise ValueError(f"{host} calls itself {address}, where nobody else reaches it: {what}")
+    if len(addresses) > 1:
+        for host, address in addresses.items():
+            check_own_name(host, address)
+
+
+def check_own_name(host, address):
+    """ValueError if a host has its own name at an address that others cannot reach."""
+    if address.startswith("127."):
+        what = f"in its /etc/hosts, give {host} the address that it has in the network"
+        raise ValueError(f"{host} calls itself {address}, where nobody else reaches it: {what}")

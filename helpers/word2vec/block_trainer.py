@@ -223,6 +223,11 @@ def no_report(step, steps, loss, pairs_per_s):
     """Say nothing."""
 
 
+def from_start(tables, common, steps):
+    """Begin with the first interval."""
+    return 0
+
+
 def no_watch(part, steps=0):
     """Measure nothing."""
     return nullcontext()
@@ -230,7 +235,7 @@ def no_watch(part, steps=0):
 
 def train_blocks(
     ids, vocab, *, dim=128, window=5, negatives=5, epochs=5, lr=0.045, threshold=1e-4, seed=0,
-    report=None, watch=None,
+    report=None, watch=None, start=from_start,
     block_changes=block_changes, merge_changes=merge_changes, due_rows=due_rows,
     blocks=BLOCKS, hvd=None,
 ):
@@ -265,6 +270,12 @@ def train_blocks(
         watch(part, steps) gives a context manager in which a part of the work is done: "cutting
         blocks", an "exchange" and inside it the "training" of so many steps, the "last exchange".
         For those who measure.
+    start : function
+        start(tables, common, steps) is called before training, with the variables and the number of
+        intervals in all epochs, and returns the interval to begin with. For those who keep
+        checkpoints: between two intervals, in `report`, the variables of all ranks and the number
+        of the interval are the whole state. Here they can be given the values that they had;
+        `common` has the same on all ranks (in one process it is `tables`).
     block_changes, merge_changes, due_rows : function
         In place of the trainer's own: what a step adds, how the changes of ranks become one, and
         which rows travel when.
@@ -290,7 +301,8 @@ def train_blocks(
     watch = watch or no_watch
     keep = vocab.keep_probability(threshold).astype(np.float32)
     intervals = count_intervals(count_known(ids, vocab), blocks, hvd)
-    rng = np.random.default_rng([seed, hvd.rank() if hvd else 0])
+    own_seed = [seed, hvd.rank() if hvd else 0]
+    rng = np.random.default_rng(own_seed)
     noise = noise_table(vocab, rng, blocks)
     tables = block_tables(len(vocab), dim, seed)
     common, exchange, exchange_centers = make_replicas(tables, merge_changes, hvd)
@@ -299,10 +311,11 @@ def train_blocks(
         train(cut_blocks(pad_text([], blocks), 0, 1, noise, rng, blocks), 0.0)
     with exchange_centers([0]):
         pass
-    source = next_blocks(ids, keep, intervals, noise, rng, blocks)
     steps = epochs * intervals
+    first = start(tables, common, steps)
+    source = next_blocks(ids, keep, intervals, noise, own_seed, blocks, first)
     pairs, loss, begin = 0, np.nan, time.perf_counter()
-    for step in range(steps):
+    for step in range(first, steps):
         report(step, steps, loss, pairs / (time.perf_counter() - begin))
         with watch("cutting blocks"):
             words, drawn = next(source)

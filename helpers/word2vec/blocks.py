@@ -1,6 +1,7 @@
 """A text cut into blocks of tokens with their random words, and the hyper-parameters of both."""
 
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -111,26 +112,34 @@ def count_known(ids, vocab):
     return known
 
 
-def read_parts(ids, intervals, at_once):
-    """Read a text once, in parts of at most `at_once` of its intervals.
+def read_parts(ids, intervals, at_once, first=0):
+    """Read a text once, in parts of at most `at_once` of its intervals, from that of interval `first` on.
 
     Yields
     ------
     known : int32 array
         The words of a part that are not UNK.
-    count : int
-        In how many intervals they are trained.
+    start, stop : int
+        The intervals in which they are trained.
     """
     parts = -(-intervals // at_once)
-    ends = np.linspace(0, intervals, parts + 1).astype(int)
-    edges = ends * len(ids) // intervals
-    for start, stop, count in zip(edges, edges[1:], np.diff(ends)):
-        part = np.asarray(ids[start:stop], np.int32)
-        yield part[part > 0], count
+    ends = np.linspace(0, intervals, parts + 1).astype(int).tolist()
+    for start, stop in zip(ends, ends[1:]):
+        if stop > first:
+            part = np.asarray(ids[start * len(ids) // intervals : stop * len(ids) // intervals], np.int32)
+            yield part[part > 0], start, stop
 
 
-def next_blocks(ids, keep, intervals, noise, rng, blocks):
+def next_blocks(ids, keep, intervals, noise, seed, blocks, first=0):
     """Make blocks for ever; each epoch subsamples the text anew.
+
+    Parameters
+    ----------
+    seed : list of int
+        With it and the number of an interval all that is drawn is given: who begins later gets the
+        same blocks.
+    first : int
+        The interval to begin with, counted over all epochs.
 
     Yields
     ------
@@ -139,14 +148,19 @@ def next_blocks(ids, keep, intervals, noise, rng, blocks):
     pairs : float
         As many as word2vec would be expected to draw from them.
     """
-    while True:
-        for known, count in read_parts(ids, intervals, blocks.at_once):
-            pieces = np.array_split(known, count)
+    for epoch in count(first // intervals):
+        begin = max(0, first - epoch * intervals)
+        for known, start, stop in read_parts(ids, intervals, blocks.at_once, begin):
+            parts = stop - start
+            rng = np.random.default_rng([*seed, epoch, start])
+            pieces = np.array_split(known, parts)
             kept = np.concatenate([subsample(piece, keep, rng) for piece in pieces])
             padded = pad_text(kept, blocks)
-            pairs = (blocks.window + 1) * len(kept) / count
-            for part in range(count):
-                yield cut_blocks(padded, part, count, noise, rng, blocks), pairs
+            pairs = (blocks.window + 1) * len(kept) / parts
+            for part in range(parts):
+                words = cut_blocks(padded, part, parts, noise, rng, blocks)
+                if start + part >= begin:
+                    yield words, pairs
 
 
 # ---- Cutting it

@@ -1,0 +1,123 @@
+"""examples/word2vec.py as users start it: on two hosts with two ranks each, by all launchers, and when one is lost."""
+
+import glob
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from waiting import wait_for
+
+from helpers.text import load_corpus
+from helpers.word2vec import load_vectors
+from laptop_cluster import HostsUnavailable, hosts
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+PROGRAM = EXAMPLES / "word2vec.py"
+PMIX = glob.glob("/usr/lib/*/pmix2/lib/libpmix.so")  # Debian: libpmix-dev
+pytestmark = [pytest.mark.hosts, pytest.mark.slow]
+SMALL = ["--size", "16", "--epochs", "4", "--threads", "1"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """With a text of 200,000 words of the docs corpus, packed in two files."""
+    folder = tmp_path_factory.mktemp("word2vec")
+    words = load_corpus("docs", progress=False).words
+    for name, part in (("one.txt", words[:150_000]), ("two.txt", words[150_000:200_000])):
+        (folder / name).write_text(" ".join(part))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def machines(folder):
+    env = {
+        "PYTHONPATH": str(EXAMPLES.parent),
+        "W2V_CACHE": str(folder / "cache"),
+        "HOROVOD_CYCLE_TIME": "5",
+        "OMPI_MCA_mpi_yield_when_idle": "1",  # there are more ranks than cores
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+    try:
+        found = hosts(2, env=env)
+    except HostsUnavailable as error:
+        pytest.skip(str(error))
+    with found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def slurm(machines):
+    try:
+        with machines.slurm() as slurm:
+            yield slurm
+    except HostsUnavailable as error:
+        pytest.skip(str(error))
+
+
+def line(out, *options):
+    return ["one.txt", "two.txt", "--out", out, "--json", f"{out}.json", *SMALL, *options]
+
+
+def vectors(folder, out, hosts_of_ranks):
+    done = json.loads((folder / f"{out}.json").read_text())
+    assert done["hosts"] == hosts_of_ranks
+    return load_vectors(folder / out).vectors
+
+
+FOUR = ["host0", "host0", "host1", "host1"]
+TCP = ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lan0"]
+MPI = ["mpirun", "--prefix", sys.prefix, "--bind-to", "none", "-np", "4", "-H", "host0:2,host1:2", *TCP]
+GLOO = ["horovodrun", "--gloo", "--network-interfaces", "lan0", "-np", "2", "-H", "host0:1,host1:1"]
+PYTHON = [sys.executable, PROGRAM]
+
+
+def submit(slurm, folder, script, *options):
+    """sbatch a script of examples/: the number of the job."""
+    env = {"PYTHON": sys.executable, "PROGRAM": str(PROGRAM), "LAN": "lan0", "CHECKPOINT": f"of {script}"}
+    batch = ["sbatch", "--parsable", f"--output={script}.log", EXAMPLES / script, *line(f"{script}.txt", *options)]
+    job = slurm.run(batch, env=env, cwd=folder).stdout.strip()
+    assert job.isdigit(), job
+    return job
+
+
+def test_slurm_mpirun_and_horovodrun_train_the_same_vectors(machines, slurm, folder):
+    """The ranks of srun are stopped by a signal, as before a time limit, and go on when the job is back."""
+    ended = machines.run(0, [*MPI, *PYTHON, *line("mpirun.txt")], cwd=folder, timeout=250)
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    by_mpi = vectors(folder, "mpirun.txt", FOUR)
+
+    script = "word2vec_ssh.slurm"
+    submit(slurm, folder, script)
+    wait_for(lambda: (folder / f"{script}.txt.json").exists(), 250)
+    np.testing.assert_allclose(vectors(folder, f"{script}.txt", FOUR), by_mpi, atol=1e-3)
+    if not PMIX:
+        return
+
+    script = "word2vec.slurm"
+    job = submit(slurm, folder, script, "--minutes", "0")
+    wait_for(lambda: (folder / f"of {script}" / "checkpoint.json").exists(), 250)
+    slurm.run(["scancel", "--signal=USR1", job])
+    wait_for(lambda: (folder / f"{script}.txt.json").exists(), 250)
+    assert (vectors(folder, f"{script}.txt", FOUR) == by_mpi).all()
+    said = (folder / f"{script}.log").read_text()
+    assert "intervals: the same line goes on from of word2vec.slurm" in said and "Sorry" not in said
+    assert json.loads((folder / f"{script}.txt.json").read_text())["first"] > 0
+
+
+def test_a_host_is_lost_and_the_rest_goes_on_from_the_checkpoint(machines, folder):
+    kept = line("lost.txt", "--checkpoint", "kept", "--minutes", "0")
+    env = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "5"}
+    with open(folder / "lost.log", "w") as log:
+        process = machines.start(0, [*GLOO, *PYTHON, *kept], env=env, cwd=folder, stdin=-3, stdout=log, stderr=log)
+    wait_for(lambda: (folder / "kept" / "checkpoint.json").exists(), 250, every=0.05)
+    machines.lose(1)
+    assert process.wait(250)
+    assert "word2vec.py: another rank or its host was lost" in (folder / "lost.log").read_text()
+    ended = machines.run(0, [*PYTHON, *kept], cwd=folder, timeout=250)  # one process
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    assert len(vectors(folder, "lost.txt", ["host0"])) > 1_000
+    assert json.loads((folder / "lost.txt.json").read_text())["first"] > 0
+    assert list((folder / "kept").iterdir()) == []
