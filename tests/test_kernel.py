@@ -159,5 +159,5 @@ def test_where_no_folder_can_be_written_it_compiles_each_time(tmp_path):
     """numba refuses to keep anything there; root may write everywhere, so its choice of folders is taken away."""
     nowhere = "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
     for _ in range(2):
-        assert ended(start_compiling(tmp_path, nowhere)) == ["0", "0", "0"]
+        assert ended(start_compiling(tmp_path, nowhere)) == ["0", "0", "1"]
     assert not list(tmp_path.rglob("*"))
