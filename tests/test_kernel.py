@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from helpers.word2vec import block_trainer, blocks, kernel
+from helpers.word2vec import block_trainer, blocks, kernel, merging
+from helpers.word2vec.array_replicas import make_array_exchange
 from helpers.word2vec.blocks import Blocks
 
 V, LR = 60, 0.1
@@ -118,6 +119,35 @@ def test_changes_are_taken_merged_and_added_as_the_graph_does():
     np.testing.assert_allclose(table[rows], common_before[rows] + merged, atol=1e-5)
     others = [1, 2, 4, 5, 6, 8]
     assert (table[others] == table_before[others]).all() and (common[others] == common_before[others]).all()
+
+
+@pytest.mark.parametrize("rule", [None, lambda total, squares: total / 2], ids=["usual rule", "another"])
+def test_an_exchange_of_arrays_is_that_of_variables(rule):
+    """Two ranks, of which the other has changed the same, and something else while this one trained on."""
+    rng = np.random.default_rng(0)
+    tables, common, later = (list(rng.normal(size=(2, 20, 5)).astype(np.float32)) for _ in range(3))
+    rows = np.array([3, 11, 0])
+    rules = {"merge_changes": rule} if rule else {}
+    noise = rng.normal(size=2 * len(rows) * 5).astype(np.float32)
+
+    def allreduce(own):
+        own = np.array(own)
+        own[: len(noise)] += noise
+        own[len(noise) :] *= 2
+        return tf.constant(own)
+
+    def exchanged(make, kind, add):
+        mine, ours = [kind(table) for table in tables], [kind(table) for table in common]
+        with make(mine, ours, allreduce, **rules)(rows):
+            for table, change in zip(mine, later, strict=True):
+                add(table, change)
+        return [np.array(table) for table in (*mine, *ours)]
+
+    by_graph = exchanged(merging.make_exchange, tf.Variable, lambda table, change: table.assign_add(change))
+    by_loops = exchanged(make_array_exchange, np.copy, lambda table, change: np.add(table, change, out=table))
+    for one, expected, before in zip(by_loops, by_graph, [*tables, *common], strict=True):
+        np.testing.assert_allclose(one, expected, atol=1e-5)
+        assert abs(one - before)[rows].max() > 0.1
 
 
 # ---- What is compiled, kept and found again
