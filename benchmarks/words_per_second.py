@@ -1,7 +1,9 @@
 """Speed and quality beside gensim: `python -m benchmarks.words_per_second [--corpus PATH] [--epochs 5] [--ranks 2]`.
 
 Trains the same text (words that come at least 5 times, 128 dimensions, window 5, 5 negatives, subsampling 1e-4) with
-- blocks: `helpers.word2vec.block_trainer` on 1 rank and on --ranks ranks, one thread each;
+- blocks: `helpers.word2vec.block_trainer`, its compiled loop, on 1 rank and on --ranks ranks, one thread each;
+- threads: the same in one process with --ranks threads on shared tables;
+- graph: its products of matrices in TensorFlow, on 1 rank with one thread;
 - gensim: its Word2Vec with --ranks worker threads, from a list of sentences and from a file (its corpus_file); the
   faster one counts;
 - with --against COMMAND: any program that takes word2vec.c's options, with --ranks threads (see other_programs.py);
@@ -49,33 +51,36 @@ RANK_ENV = {
 SCORES = ("wordsim353", "simlex999", "analogy")
 
 
-def train_on_rank(shards, vocab, epochs, seed):
+def train_on_rank(shards, vocab, epochs, seed, how):
     """On a rank: (vectors, or None on all but rank 0, seconds, pairs, MB of memory with its part of shared pages, and
-    what `roofline.measured` found)."""
+    what `roofline.measured` found). how: "loop", "graph" or a number of threads of the loop."""
     import horovod.tensorflow as hvd
     import psutil
 
     from helpers.word2vec import Blocks
-    from helpers.word2vec.block_trainer import train_blocks
+    from helpers.word2vec.block_trainer import block_changes, train_blocks
     from helpers.word2vec.stopwatch import Stopwatch
 
-    ticks = []
+    ticks, compiling = [], []
 
     def tick(step, steps, loss, pairs_per_s):
         if not ticks:
+            compiling.append(stopwatch.spent["compiling"])
             stopwatch.spent.clear()
         ticks.append((time.perf_counter(), pairs_per_s))
         if hvd.rank() == 0 and step % 10 == 0:
             report(step, steps, loss, pairs_per_s)
 
     settings = {"dim": DIM, "window": WINDOW, "negatives": NEGATIVES, "threshold": THRESHOLD, "epochs": epochs}
+    settings |= {"block_changes": block_changes} if how == "graph" else {"threads": 1 if how == "loop" else how}
     stopwatch = Stopwatch(hvd if hvd.size() > 1 else None)
     watched = {"report": tick, "watch": stopwatch.watch, "hvd": stopwatch.hvd}
     vectors = train_blocks(shards[hvd.rank()], vocab, **settings, seed=seed, **watched)
     seconds = ticks[-1][0] - ticks[0][0]
     memory = psutil.Process().memory_full_info()
     megabytes = getattr(memory, "pss", memory.uss) / 1e6  # only Linux has pss
-    found = roofline.measured(stopwatch.spent, len(vocab), DIM, Blocks(window=WINDOW))
+    found = roofline.measured(stopwatch.spent, len(vocab), DIM, Blocks(window=WINDOW), how == "graph")
+    found["compiling"] = compiling[0]
     return vectors if hvd.rank() == 0 else None, seconds, ticks[-1][1] * seconds, megabytes, found
 
 
@@ -100,21 +105,30 @@ def canonical_on_rank(shards, vocab, steps, seed):
     return (time.perf_counter() - begin) / pairs
 
 
-def train_on_ranks(n, ids, vocab, epochs, seed):
-    """What `train_on_rank` returns on each of n ranks of one thread, which share the ids of a text."""
+def train_on_ranks(n, ids, vocab, epochs, seed, how="loop"):
+    """What `train_on_rank` returns on each of n ranks, which share the ids of a text."""
     from helpers.word2vec.blocks import interleave
 
     with connect(n, cluster=False, env=RANK_ENV) as ranks:
         ranks.run(limit_threads, 1)
-        return ranks.run(train_on_rank, interleave(ids, n), vocab, epochs, seed, progress=True)
+        return ranks.run(train_on_rank, interleave(ids, n), vocab, epochs, seed, how, progress=True)
 
 
-def run_blocks(n, text, options, seed):
-    results = train_on_ranks(n, text.ids, text.vocab, options.epochs, seed)
+def run_blocks(n, text, options, seed, how="loop"):
+    results = train_on_ranks(n, text.ids, text.vocab, options.epochs, seed, how)
     vectors, seconds, pairs, megabytes, time_of_ranks = zip(*results, strict=True)
     memory = {"mb_per_rank": max(megabytes), "mb_of_tables": 2 * len(text.vocab) * DIM * 4 / 1e6}
     found = quality(vectors[0][1:], text.vocab.words[1:])
     return {"seconds": max(seconds), "pairs": sum(pairs), "time_of_rank_0": time_of_ranks[0], **memory, **found}
+
+
+def run_graph(n, text, options, seed):
+    return run_blocks(1, text, options, seed, "graph")
+
+
+def run_threads(n, text, options, seed):
+    """One process with n threads."""
+    return run_blocks(1, text, options, seed, n)
 
 
 def run_canonical(n, text, options, seed):
@@ -181,7 +195,9 @@ def frequent(words):
 def turns(options):
     """{(system, ranks or threads): its function}, in the order of the table; where ranks are 1, blocks come once."""
     n = options.ranks
-    found = {("blocks", 1): run_blocks, ("blocks", n): run_blocks}
+    found = {("graph", 1): run_graph, ("blocks", 1): run_blocks, ("blocks", n): run_blocks}
+    if n > 1:
+        found["threads", n] = run_threads
     found |= {(f"gensim, {reads}", n): partial(run_gensim, reads) for reads in ("list", "file")}
     if options.against:
         found["against", n] = run_program
@@ -247,13 +263,14 @@ def print_table(rows, steps):
         print(f"{short(row):<11}{row['ranks']:>6}{row['words_per_s']:>12,.0f}{ratio:>10.2f}", end="")
         print(f"{row['pairs_per_s']:>13,.0f}{row['seconds']:>10,.1f}{mark}", end="")
         print("".join(f"{'-' if row[name] is None else format(row[name], '.3f'):>8}" for name in SCORES))
-    print(f"* extrapolated from {steps} steps. blocks, canonical: ranks. Others: threads; pairs as blocks on 1 rank.")
+    print(f"* extrapolated from {steps} steps. graph, blocks, canonical: ranks; others: threads.")
+    print("Pairs of those that do not count them: as blocks on 1 rank.")
     other = {"file": "list", "list": "file"}[gensim["reads"]]
     ratio = gensim["other_words_per_s"] / gensim["words_per_s"]
     print(f"gensim reads its sentences from a {gensim['reads']}; from a {other} it does {ratio:.2f} x as many words/s.")
     for row in rows:
         if "mb_per_rank" in row:
-            print(f"blocks, {row['ranks']} rank(s): {row['mb_per_rank']:,.0f} MB each at the end, ", end="")
+            print(f"{row['system']}, {row['ranks']}: {row['mb_per_rank']:,.0f} MB a process at the end, ", end="")
             print(f"of which its two tables are {row['mb_of_tables']:,.0f} MB")
             print(*(f"  rank 0: {line}" for line in roofline.describe(row["time_of_rank_0"])), sep="\n")
         if "wall_seconds" in row:
@@ -277,7 +294,7 @@ def draw(rows, corpus, path):
     use_style()
     names = [f"{short(row)}, {row['ranks']}" for row in rows]
     gensim = next(row for row in rows if row["system"] == "gensim")
-    colors = {"blocks": COLORS[0], "gensim": COLORS[2], "canonical": SERIAL}
+    colors = {"graph": COLORS[1], "blocks": COLORS[0], "threads": COLORS[0], "gensim": COLORS[2], "canonical": SERIAL}
     fig, (speed, scored) = plt.subplots(1, 2, figsize=(10, 3))
     color = [colors.get(row["system"], COLORS[3]) for row in rows]
     bars = speed.barh(names, [row["words_per_s"] / 1e6 for row in rows], color=color)

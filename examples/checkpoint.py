@@ -70,11 +70,11 @@ def remove(folder, but=None):
         (folder / "checkpoint.json").unlink(missing_ok=True)
 
 
-def write_arrays(path, variables):
+def write_arrays(path, tables):
     with written(path) as file:
         only_write = SimpleNamespace(write=file.write)  # with a file numpy would not say why it cannot write
-        for variable in variables:
-            np.save(only_write, variable.numpy())
+        for table in tables:
+            np.save(only_write, table)
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def read_header(folder, run):
 
 
 def restore(folder, header, tables, common, hvd):
-    """Give the variables their values; ranks of another number begin with what those would have ended with."""
+    """Give the tables their values; ranks of another number begin with what those would have ended with."""
     rank, ranks = (hvd.rank(), hvd.size()) if hvd else (0, 1)
     same = header["ranks"] == ranks
 
@@ -122,7 +122,7 @@ def restore(folder, header, tables, common, hvd):
     if rank == 0:
         assign(common, shared)
     if hvd:
-        hvd.broadcast_variables(common, 0)
+        assign(common, [hvd.broadcast(table, 0) for table in common])
     assign(tables, own or common)
 
 
@@ -136,9 +136,9 @@ def read_arrays(folder, header, whose):
         raise ValueError(f"{path} cannot be read ({error}): {needs}") from None
 
 
-def assign(variables, values):
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)
+def assign(tables, values):
+    for table, value in zip(tables, values, strict=True):
+        table[:] = value
 
 
 def merged(folder, header):

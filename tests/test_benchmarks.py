@@ -86,23 +86,31 @@ def test_words_per_second(trainer, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     rows = json.loads(out.read_text())
-    assert [row["system"] for row in rows] == ["blocks", "gensim", "a_trainer_like_word2vec", "canonical"]
+    assert [row["system"] for row in rows] == ["graph", "blocks", "gensim", "a_trainer_like_word2vec", "canonical"]
     assert all(row["words_per_s"] > 0 and row["ranks"] == 1 and row["corpus"] == "planted" for row in rows)
-    assert [row["extrapolated"] for row in rows] == [False, False, False, True]
-    gensim, other = rows[1], rows[2]
+    assert [row["extrapolated"] for row in rows] == [False] * 4 + [True]
+    gensim, other = rows[2], rows[3]
     assert gensim["reads"] in ("list", "file") and 0 < gensim["other_words_per_s"] <= gensim["words_per_s"]
     assert other["reports_speed"] and other["pairs_per_s"] * other["seconds"] == pytest.approx(
         gensim["pairs_per_s"] * gensim["seconds"]
     )
     assert other["seconds"] == pytest.approx(200_200 / 2_000_000)  # all words are frequent, and 200 lines end
     assert figure.stat().st_size > 1_000 and "extrapolated from 5 steps" in done.stdout
-    rank = rows[0]["time_of_rank_0"]
-    assert rank["spent"]["training"] > 0 and "rank 0: its time: training" in done.stdout
-    assert all(rank["bound"][part] > 0 and rank["alone"][part] > 0 for part in ("products", "gathering", "scattering"))
+    graph, loop = (row["time_of_rank_0"] for row in rows[:2])
+    assert graph["spent"]["training"] > 0 and "rank 0: its time: training" in done.stdout
+    assert all(
+        graph["bound"][part] > 0 and graph["alone"][part] > 0 for part in ("products", "gathering", "scattering")
+    )
+    assert all(loop["alone"][part] > 0 for part in ("products", "sigmoid")) and loop["compiling"] > 0
+    assert loop["bound"]["products"] > 0 and loop["bound"]["rows from memory"] > 0
     assert f"gensim reads its sentences from a {gensim['reads']}; from a " in done.stdout
     assert "a_trainer_like_word2vec: the whole program takes" in done.stdout
-    table = [line for line in done.stdout.splitlines() if line.startswith(("blocks  ", "gensim  ", "a_trainer_l "))]
-    assert len(table) == 3 and len({len(line) for line in table}) == 1  # the columns stay aligned
+    table = [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith(("graph  ", "blocks  ", "gensim  ", "a_trainer_l "))
+    ]
+    assert len(table) == 4 and len({len(line) for line in table}) == 1  # the columns stay aligned
 
 
 def test_long_text(ranks, tmp_path, monkeypatch, capsys):
@@ -167,6 +175,8 @@ def test_the_work_of_a_step_is_that_of_its_products():
     small = Blocks(tokens=1, blocks=1, random=1, window=1)
     operations, gathered, scattered = roofline.work_of_a_step(small, 2)
     assert operations == 3 * 2 * (1 * 4 * 2) and gathered == 2 * 5 * 2 * 4 and scattered == 3 * 5 * 2 * 4
+    operations, moved = roofline.work_of_the_loop(small, 2)
+    assert operations == 3 * 2 * (1 * 3 * 2) and moved == 2 * 5 * 2 * 4
 
 
 @pytest.mark.parametrize("module", [allreduce, strategies, words_per_second])

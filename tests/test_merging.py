@@ -181,6 +181,16 @@ def test_replicas_end_equal_and_as_good_as_one_rank(ranks, planted):
     assert twins_found(first, planted[1].words) > 0.8
 
 
+@pytest.mark.parametrize(
+    "how", [{"threads": 2}, {"block_changes": block_trainer.block_changes}], ids=["threads", "graph"]
+)
+def test_ranks_of_two_threads_and_of_the_graph_end_equal_too(ranks, planted, how):
+    part = len(planted[0]) // 2
+    first, second = ranks.run(train_shards, *planted, [part, part], SETTINGS | how)
+    assert (first == second).all()
+    assert twins_found(first, planted[1].words) > 0.8
+
+
 SHORT = SETTINGS | {"dim": 8, "epochs": 2}
 
 

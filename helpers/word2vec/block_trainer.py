@@ -7,6 +7,7 @@ and Distributed Memory", 2016.
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -14,7 +15,9 @@ import numpy as np
 import tensorflow as tf
 
 from helpers.text.skipgram import check_positive
+from helpers.word2vec.array_replicas import make_array_replicas
 from helpers.word2vec.blocks import BLOCKS, count_known, cut_blocks, next_blocks, noise_table, pad_text
+from helpers.word2vec.kernel import tile_weights, train_words
 from helpers.word2vec.merging import due_rows, make_replicas, merge_changes
 
 PIECE = 4_000  # rows of an exchange at the end, when all of them travel
@@ -162,6 +165,52 @@ def make_train(tables, highest, blocks, block_changes=block_changes):
     return train
 
 
+def make_kernel_train(tables, highest, blocks, threads=1):
+    """Make train(words, lr) -> loss as `make_train` does, with the compiled loop of kernel.py.
+
+    It trains block after block, so each sees what the ones before it have changed.
+
+    Parameters
+    ----------
+    tables : list of two float32 arrays [V, dim]
+        They are trained in place.
+    highest : list of two float32 tensors [V]
+    blocks : Blocks
+    threads : int
+        So many train different blocks at the same time, without locks (Hogwild, Niu et al., 2011).
+        Now and then one overwrites what another has just added: with one thread a run can be
+        repeated to the last bit, with more it cannot.
+
+    Returns
+    -------
+    function
+    """
+    labels, weights = pair_weights(blocks)
+    tiles = tile_weights(weights, blocks)
+    rates = [np.array(of_row) for of_row in highest]
+    pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def first_loss(words):
+        centers = words[:, blocks.window : blocks.window + blocks.tokens]
+        known = (centers > 0)[:, :, np.newaxis].astype(np.float32)
+        return block_loss(tables[0][centers], tables[1][words], labels, weights * known)
+
+    def train_part(words, lr):
+        train_words(*tables, *rates, words, tiles, blocks.window, blocks.random, lr, blocks.largest_logit)
+
+    def train(words, lr):
+        loss = first_loss(words[0])
+        one_after_the_other = words.reshape(-1, words.shape[-1])
+        if pool:
+            parts = np.array_split(one_after_the_other, threads)
+            list(pool.map(train_part, parts, [lr] * threads))
+        else:
+            train_part(one_after_the_other, lr)
+        return loss
+
+    return train
+
+
 # ---- All of them
 
 
@@ -215,7 +264,7 @@ def exchange_all(exchange, common):
     for rows in np.array_split(np.arange(len(vectors)), len(vectors) // PIECE + 1):
         with exchange(rows):
             pass
-        vectors[rows] = tf.gather(common, rows)
+        vectors[rows] = common[rows] if isinstance(common, np.ndarray) else tf.gather(common, rows)
     return vectors
 
 
@@ -236,10 +285,13 @@ def no_watch(part, steps=0):
 def train_blocks(
     ids, vocab, *, dim=128, window=5, negatives=5, epochs=5, lr=0.045, threshold=1e-4, seed=0,
     report=None, watch=None, start=from_start,
-    block_changes=block_changes, merge_changes=merge_changes, due_rows=due_rows,
-    blocks=BLOCKS, hvd=None,
+    block_changes=None, merge_changes=merge_changes, due_rows=due_rows,
+    blocks=BLOCKS, threads=1, hvd=None,
 ):
     """Train skip-gram with negative sampling on a text.
+
+    The compiled loop of kernel.py trains, unless `block_changes` says what a step adds: then it is
+    TensorFlow's graph, see `make_train`.
 
     UNK (id 0) is left out, as word2vec leaves out rare words; its row is random. Pairs count by
     their distance, see `pair_weights`.
@@ -269,18 +321,22 @@ def train_blocks(
     watch : function, optional
         watch(part, steps) gives a context manager in which a part of the work is done: "cutting
         blocks", an "exchange" and inside it the "training" of so many steps, the "last exchange".
-        For those who measure.
+        For those who measure. "compiling" comes before the first report.
     start : function
-        start(tables, common, steps) is called before training, with the variables and the number of
+        start(tables, common, steps) is called before training, with the tables and the number of
         intervals in all epochs, and returns the interval to begin with. For those who keep
-        checkpoints: between two intervals, in `report`, the variables of all ranks and the number
+        checkpoints: between two intervals, in `report`, the tables of all ranks and the number
         of the interval are the whole state. Here they can be given the values that they had;
         `common` has the same on all ranks (in one process it is `tables`).
-    block_changes, merge_changes, due_rows : function
-        In place of the trainer's own: what a step adds, how the changes of ranks become one, and
-        which rows travel when.
+    block_changes : function, optional
+        What a step adds, in place of the compiled loop: `block_changes` of this file, or another.
+    merge_changes, due_rows : function
+        In place of the trainer's own: how the changes of ranks become one, and which rows travel
+        when.
     blocks : Blocks
         The hyper-parameters that seldom need a change.
+    threads : int
+        Of the compiled loop, see `make_kernel_train`; the graph has TensorFlow's threads.
     hvd : module, optional
         horovod.tensorflow, on ranks. All ranks end with the same vectors.
 
@@ -295,7 +351,7 @@ def train_blocks(
         For ids outside the vocabulary, a text without known words, and settings that are not
         above 0.
     """
-    check_positive(dim=dim, window=window, negatives=negatives, epochs=epochs, lr=lr)
+    check_positive(dim=dim, window=window, negatives=negatives, epochs=epochs, lr=lr, threads=threads)
     blocks = replace(blocks, window=window, negatives=negatives)
     report = report or no_report
     watch = watch or no_watch
@@ -305,9 +361,15 @@ def train_blocks(
     rng = np.random.default_rng(own_seed)
     noise = noise_table(vocab, rng, blocks)
     tables = block_tables(len(vocab), dim, seed)
-    common, exchange, exchange_centers = make_replicas(tables, merge_changes, hvd)
-    train = make_train(tables, highest_rates(vocab, keep, blocks), blocks, block_changes)
-    with exchange([0]):  # compiles
+    if block_changes:
+        common, exchange, exchange_centers = make_replicas(tables, merge_changes, hvd)
+        train = make_train(tables, highest_rates(vocab, keep, blocks), blocks, block_changes)
+    else:
+        tables = [table.numpy() for table in tables]
+        common, exchange, exchange_centers = make_array_replicas(tables, merge_changes, hvd)
+        at_once = replace(blocks, blocks=threads)  # blocks that start from the same rows
+        train = make_kernel_train(tables, highest_rates(vocab, keep, at_once), blocks, threads)
+    with watch("compiling"), exchange([0]):
         train(cut_blocks(pad_text([], blocks), 0, 1, noise, rng, blocks), 0.0)
     with exchange_centers([0]):
         pass

@@ -1,0 +1,62 @@
+"""The exchange of `merging.py` on the arrays that the compiled kernel trains, gathered and merged by compiled loops."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from functools import partial
+
+import numpy as np
+import tensorflow as tf
+
+from helpers.word2vec import merging
+from helpers.word2vec.kernel import add_changes, merge_in_place, take_changes
+
+
+def make_array_replicas(tables, merge_changes=merging.merge_changes, hvd=None):
+    """Do what `make_replicas` does, for tables that are float32 arrays [V, dim]."""
+    if not hvd:
+        return tables, nullcontext, nullcontext
+    common = [table.copy() for table in tables]
+    allreduce = partial(hvd.allreduce, op=hvd.Sum, name="changes")
+    exchange = make_array_exchange(tables, common, allreduce, merge_changes)
+    exchange_centers = make_array_exchange(tables[:1], common[:1], allreduce, merge_changes)
+    return common, exchange, exchange_centers
+
+
+def make_array_exchange(tables, common, allreduce, merge_changes=merging.merge_changes):
+    """Do what `make_exchange` does, for arrays, with the same message: all changes, then their squared lengths."""
+    thread = ThreadPoolExecutor(1)
+    dim = tables[0].shape[1]
+    another_rule = merge_changes is not merging.merge_changes
+
+    def parts(message, n):
+        changes, squares = np.split(message, [len(tables) * n * dim])
+        return changes.reshape(len(tables), n, dim), squares.reshape(len(tables), n)
+
+    def changed(rows):
+        message = np.empty(len(tables) * len(rows) * (dim + 1), np.float32)
+        for table, shared, own, squares in zip(tables, common, *parts(message, len(rows))):
+            take_changes(table, shared, rows, own, squares)
+        return message
+
+    def travel(message):
+        return allreduce(tf.constant(message)).numpy()
+
+    def apply(rows, message, sums):
+        own, _ = parts(message, len(rows))
+        total, squares = parts(sums, len(rows))
+        if another_rule:
+            total = np.array(merge_changes(total, squares[:, :, np.newaxis]))
+        for i, (table, shared) in enumerate(zip(tables, common)):
+            if not another_rule:
+                merge_in_place(total[i], squares[i])
+            add_changes(table, shared, rows, own[i], total[i])
+
+    @contextmanager
+    def exchange(rows):
+        rows = np.asarray(rows, np.int32)
+        message = changed(rows)
+        sums = thread.submit(travel, message)
+        yield
+        apply(rows, message, sums.result())
+
+    return exchange
