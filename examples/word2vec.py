@@ -159,12 +159,13 @@ def show_nothing(step, steps, said, seconds_left):
 
 def train(
     texts, out, *, size=128, window=5, negative=5.0, sample=1e-4, min_count=5, epochs=5, alpha=0.045, seed=0,
-    checkpoint=None, minutes=5.0, logs=None, show=show_nothing,
+    threads=1, checkpoint=None, minutes=5.0, logs=None, show=show_nothing,
 ):  # fmt: skip
     """Train on a text and write the vectors; on ranks, all call it after hvd.init().
 
-    texts: names of files, or patterns. out: its suffix is one of WRITERS. size to seed: see --help. checkpoint: a
-    folder to save in every so many minutes; a file "stop" in it stops. logs: a folder for TensorBoard.
+    texts: names of files, or patterns. out: its suffix is one of WRITERS. size to seed: see --help. threads: of this
+    rank; only one of them gives the same vectors each time. checkpoint: a folder to save in every so many minutes; a
+    file "stop" in it stops. logs: a folder for TensorBoard.
     show(step, steps, said, seconds_left): called on rank 0 between two intervals.
 
     Returns a dict about what was done. Failure, on all ranks at once, with a sentence and an exit code.
@@ -191,11 +192,11 @@ def train(
     header = {**run, "text": text.content, "vocabulary": text.words}
     stopwatch, news, now = Stopwatch(hvd), News(hvd), time.perf_counter
     writer = tf.summary.create_file_writer(f"{logs}/rank-{rank}") if logs else tf.summary.create_noop_writer()
-    variables = first = began = saved = found = None
+    state = first = began = saved = found = None
 
     def start(tables, common, steps):
-        nonlocal variables, first, began, saved
-        variables, begin = (tables, common), now()
+        nonlocal state, first, began, saved
+        state, begin = (tables, common), now()
         header["steps"] = steps
         kept = together(hvd, lambda: folder and rank == 0 and checkpoints.read_header(folder, header))
         kept = hvd.broadcast_object(kept, 0) if hvd else kept
@@ -223,7 +224,7 @@ def train(
                 show(step, steps, said, (steps - step) * spent / (step - first))
         if folder and (stop or due or step == steps):
             begin = now()
-            checkpoints.save(folder, header, step, *variables, hvd)
+            checkpoints.save(folder, header, step, *state, hvd)
             saved = now()
             seconds["checkpoints"] += saved - begin
         if stop and step < steps:
@@ -237,7 +238,8 @@ def train(
         with writer.as_default():
             vectors = train_blocks(
                 shard, vocab, dim=size, window=window, negatives=negative, epochs=epochs, lr=alpha, threshold=sample,
-                seed=seed, report=between_intervals, watch=stopwatch.watch, start=start, hvd=stopwatch.hvd,
+                seed=seed, threads=threads, report=between_intervals, watch=stopwatch.watch, start=start,
+                hvd=stopwatch.hvd,
             )  # fmt: skip
     except ValueError as error:
         raise Failure(str(error), os.EX_DATAERR) from error
@@ -285,11 +287,13 @@ def join_ranks():
 
 
 def choose_threads(wanted):
-    """Give this rank so many threads, or what Slurm says, or its share of the cores of its host."""
+    """Give this rank so many threads, or what Slurm says, or its share of the cores of its host; returns how many."""
     from helpers.cluster.environment import limit_threads
 
     share = joblib.cpu_count() // (ranks_here().local_size() if ranks_here() else 1)
-    limit_threads(wanted or int(os.environ.get("SLURM_CPUS_PER_TASK", 0)) or max(1, share))
+    threads = wanted or int(os.environ.get("SLURM_CPUS_PER_TASK", 0)) or max(1, share)
+    limit_threads(threads)
+    return threads
 
 
 def make_show(every=30):
@@ -329,7 +333,7 @@ def read_options(arguments=None):
     add("min-count", int, "words that come less often are left out")
     add("epochs", int, "how often the text is read")
     add("alpha", float, "learning rate at the start")
-    add("seed", int, "the same seed gives the same vectors on as many ranks")
+    add("seed", int, "the same seed gives the same vectors on as many ranks, with --threads 1")
     parser.add_argument("--threads", type=int, help="of each rank (default: its share of the cores of its host)")
     parser.add_argument("--checkpoint", metavar="FOLDER", help="save there; go on from what is there")
     add("minutes", float, "from one checkpoint to the next")
@@ -353,8 +357,7 @@ def main():
         signal.signal(number, stop_by_signal)
     try:
         join_ranks()
-        choose_threads(threads)
-        done = train(**options, show=make_show())
+        done = train(**options, threads=choose_threads(threads), show=make_show())
         first = not ranks_here() or ranks_here().rank() == 0
         if report and first:
             with written(report) as file:
