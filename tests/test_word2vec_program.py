@@ -137,7 +137,7 @@ def test_what_does_not_fit_is_a_sentence_and_a_code(text, tmp_path, monkeypatch)
     assert failure(checkpoint=kept).startswith(f"65: {kept}/2-0-of-1.npy cannot be read")
     (kept / "checkpoint.json").write_text("{}")
     assert failure(checkpoint=kept).startswith(f"65: {kept}/checkpoint.json is no checkpoint of this program")
-    monkeypatch.setitem(sys.modules, "gensim", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert failure(out=tmp_path / "v.kv").startswith("65: a .kv file needs gensim")
     assert not out.exists()
 
