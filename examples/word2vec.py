@@ -14,6 +14,7 @@ from the checkpoint; 78 the launcher or a host is set up wrongly.
 
 import argparse
 import glob
+import importlib.util
 import inspect
 import json
 import os
@@ -32,6 +33,7 @@ import numpy as np
 from examples import checkpoint as checkpoints
 from examples.checkpoint import Failure, together, written
 from examples.encode_text import ROW, encode_file
+from helpers.word2vec.blocks import BLOCKS
 
 LAUNCHED = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")  # by horovodrun, mpirun, srun --mpi=pmix
 USUAL = {  # of the environment of a rank, unless it is set
@@ -87,17 +89,15 @@ def write_vectors(out, words, vectors):
 
 
 def check_output(out, folders):
-    suffix = Path(out).suffix
+    """out: of the rank that writes the vectors."""
+    suffix = Path(out).suffix if out else ".txt"
     if suffix not in WRITERS:
         raise ValueError(f"--out {out}: its suffix decides the format and has to be one of {', '.join(WRITERS)}")
-    if suffix == ".kv":
-        try:
-            import gensim  # noqa: F401
-        except ImportError:
-            raise ValueError("a .kv file needs gensim: pip install gensim, or take .txt or .bin") from None
+    if suffix == ".kv" and not importlib.util.find_spec("gensim"):
+        raise ValueError("a .kv file needs gensim: pip install gensim, or take .txt or .bin")
     for folder in folders:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    for folder in [Path(out).parent, *folders]:
+    for folder in [*folders, *([Path(out).parent] if out else [])]:
         if not Path(folder).is_dir():
             raise FileNotFoundError(f"There is no folder {folder}.")
         if not os.access(folder, os.W_OK):
@@ -159,23 +159,23 @@ def show_nothing(step, steps, said, seconds_left):
 
 def train(
     texts, out, *, size=128, window=5, negative=5.0, sample=1e-4, min_count=5, epochs=5, alpha=0.045, seed=0,
-    threads=1, checkpoint=None, minutes=5.0, logs=None, show=show_nothing,
+    threads=1, checkpoint=None, minutes=5.0, logs=None, blocks=BLOCKS, show=show_nothing,
 ):  # fmt: skip
     """Train on a text and write the vectors; on ranks, all call it after hvd.init().
 
     texts: names of files, or patterns. out: its suffix is one of WRITERS. size to seed: see --help. threads: of this
     rank; only one of them gives the same vectors each time. checkpoint: a folder to save in every so many minutes; a
-    file "stop" in it stops. logs: a folder for TensorBoard.
+    file "stop" in it stops. logs: a folder for TensorBoard. blocks: when ranks exchange what, and more.
     show(step, steps, said, seconds_left): called on rank 0 between two intervals.
 
     Returns a dict about what was done. Failure, on all ranks at once, with a sentence and an exit code.
     """
-    run = dict(size=size, window=window, negative=negative, sample=sample, min_count=min_count, epochs=epochs)
-    run |= dict(alpha=alpha, seed=seed)
+    run = {"size": size, "window": window, "negative": negative, "sample": sample}
+    run |= {"min_count": min_count, "epochs": epochs, "alpha": alpha, "seed": seed}
     hvd = ranks_here()
     rank, ranks = (hvd.rank(), hvd.size()) if hvd else (0, 1)
     seconds, begin = Counter(), time.perf_counter()
-    together(hvd, check_output, out if rank == 0 else "elsewhere.txt", [each for each in (checkpoint, logs) if each])
+    together(hvd, check_output, out if rank == 0 else None, [each for each in (checkpoint, logs) if each])
     vocab, text = together(hvd, lambda: encode_file(text_files(texts), min_count, progress=sys.stdout.isatty()))
     words = int(vocab.counts.sum())
     together(hvd, check_same_text, text, hvd)
@@ -238,8 +238,8 @@ def train(
         with writer.as_default():
             vectors = train_blocks(
                 shard, vocab, dim=size, window=window, negatives=negative, epochs=epochs, lr=alpha, threshold=sample,
-                seed=seed, threads=threads, report=between_intervals, watch=stopwatch.watch, start=start,
-                hvd=stopwatch.hvd,
+                seed=seed, blocks=blocks, threads=threads, report=between_intervals, watch=stopwatch.watch,
+                start=start, hvd=stopwatch.hvd,
             )  # fmt: skip
     except ValueError as error:
         raise Failure(str(error), os.EX_DATAERR) from error

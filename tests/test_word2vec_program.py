@@ -131,13 +131,13 @@ def test_what_does_not_fit_is_a_sentence_and_a_code(text, tmp_path, monkeypatch)
         assert failure(size=64) == f"74: {out} cannot be written: File too large"
     assert list((tmp_path / "full").iterdir()) == []
     monkeypatch.setattr("helpers.cluster.engines.available", lambda: 1e4)
-    assert failure().startswith("71: 651 words x 8 need 0.0 GB")
+    assert "words x 8 need 0.0 GB, and " in (said := failure()) and said.startswith("71: ")
     monkeypatch.undo()
     next(kept.glob("*.npy")).write_bytes(b"")
     assert failure(checkpoint=kept).startswith(f"65: {kept}/2-0-of-1.npy cannot be read")
     (kept / "checkpoint.json").write_text("{}")
     assert failure(checkpoint=kept).startswith(f"65: {kept}/checkpoint.json is no checkpoint of this program")
-    monkeypatch.setitem(sys.modules, "gensim", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert failure(out=tmp_path / "v.kv").startswith("65: a .kv file needs gensim")
     assert not out.exists()
 
@@ -149,6 +149,27 @@ def test_ranks_that_do_not_know_each_other_are_refused(monkeypatch):
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
     with pytest.raises(Failure, match="the 4 processes of this srun do not know each other: srun --mpi=pmix"):
         word2vec.join_ranks()
+
+
+def test_a_host_whose_own_name_leads_to_itself_is_refused_before_horovod_starts(monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "0")
+    monkeypatch.setenv("HOROVOD_CROSS_SIZE", "2")
+    monkeypatch.setattr("socket.gethostbyname", lambda name: "127.0.1.1")
+    with pytest.raises(Failure, match="calls itself 127.0.1.1, where nobody else reaches it") as error:
+        word2vec.join_ranks()
+    assert error.value.args[1] == 78
+
+
+def test_as_a_program_it_ends_with_the_sentence_and_the_code(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(word2vec, "choose_threads", lambda threads: None)  # TensorFlow runs here already
+    monkeypatch.setattr("signal.signal", lambda number, handler: None)
+    monkeypatch.setattr(sys, "argv", ["word2vec.py", "nowhere.txt", "--out", str(tmp_path / "v.txt")])
+    with pytest.raises(SystemExit) as end:
+        word2vec.main()
+    assert end.value.code == 66 and capsys.readouterr().err == "word2vec.py: There is no file nowhere.txt.\n"
+    with pytest.raises(Failure, match="stopped before training; what is encoded is kept"):
+        word2vec.stop_by_signal(15, None)
+    word2vec.STOP.clear()
 
 
 # ---- Ranks
