@@ -168,7 +168,11 @@ def make_train(tables, highest, blocks, block_changes=block_changes):
 def make_kernel_train(tables, highest, blocks, threads=1):
     """Make train(words, lr) -> loss as `make_train` does, with the compiled loop of kernel.py.
 
-    It trains block after block, so each sees what the ones before it have changed.
+    It trains block after block, so each sees what the ones before it have changed. By that the
+    bounds of one block would do in place of those of a step; the scores are the same or a little
+    lower (SimLex-999 0.230 in place of 0.240, English text, two seeds). With those of a step a
+    frequent word moves less between two exchanges, and as many threads as a step has blocks may
+    start from the same rows.
 
     Parameters
     ----------
@@ -367,8 +371,7 @@ def train_blocks(
     else:
         tables = [table.numpy() for table in tables]
         common, exchange, exchange_centers = make_array_replicas(tables, merge_changes, hvd)
-        at_once = replace(blocks, blocks=threads)  # blocks that start from the same rows
-        train = make_kernel_train(tables, highest_rates(vocab, keep, at_once), blocks, threads)
+        train = make_kernel_train(tables, highest_rates(vocab, keep, blocks), blocks, threads)
     with watch("compiling"), exchange([0]):
         train(cut_blocks(pad_text([], blocks), 0, 1, noise, rng, blocks), 0.0)
     with exchange_centers([0]):
