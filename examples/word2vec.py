@@ -192,12 +192,12 @@ def train(
     header = {**run, "text": text.content, "vocabulary": text.words}
     stopwatch, news, now = Stopwatch(hvd), News(hvd), time.perf_counter
     writer = tf.summary.create_file_writer(f"{logs}/rank-{rank}") if logs else tf.summary.create_noop_writer()
-    state = first = began = saved = found = None
+    state = first = began = saved = None
+    found = {}
 
     def start(tables, common, steps):
         nonlocal state, first, began, saved
         state, begin = (tables, common), now()
-        header["steps"] = steps
         kept = together(hvd, lambda: folder and rank == 0 and checkpoints.read_header(folder, header))
         kept = hvd.broadcast_object(kept, 0) if hvd else kept
         first = kept["step"] * steps // kept["steps"] if kept else 0
@@ -216,7 +216,7 @@ def train(
         if step > first:
             done, spent = (step - first) / steps, now() - began
             mean_loss = loss if np.isnan(mean_loss) else mean_loss  # told before the first interval
-            found = {"loss": float(mean_loss), "words_per_s": epochs * words * done / spent}
+            found = {"steps": steps, "loss": float(mean_loss), "words_per_s": epochs * words * done / spent}
             tf.summary.scalar("loss", loss, step)
             tf.summary.scalar("words per second of all ranks", found["words_per_s"], step)
             if rank == 0:
@@ -224,7 +224,7 @@ def train(
                 show(step, steps, said, (steps - step) * spent / (step - first))
         if folder and (stop or due or step == steps):
             begin = now()
-            checkpoints.save(folder, header, step, *state, hvd)
+            checkpoints.save(folder, {**header, "steps": steps}, step, *state, hvd)
             saved = now()
             seconds["checkpoints"] += saved - begin
         if stop and step < steps:
@@ -254,7 +254,7 @@ def train(
     seconds.update({part: spent for part, spent in stopwatch.spent.items() if part != "steps"})
     hosts = hvd.allgather_object(socket.gethostname()) if hvd else [socket.gethostname()]
     about = {"out": str(out), "texts": text_files(texts), "words": words, "vocabulary": len(vocab) - 1, "hosts": hosts}
-    return {**about, "settings": run, "first": first, "steps": header["steps"], **(found or {}), "seconds": seconds}
+    return {**about, "settings": run, "first": first, **found, "seconds": seconds}
 
 
 # ---- As a program

@@ -16,7 +16,7 @@ from examples.checkpoint import Failure
 from helpers.cluster import connect
 from helpers.cluster.environment import limit_threads
 from helpers.text import load_corpus
-from helpers.word2vec import load_vectors
+from helpers.word2vec import Blocks, load_vectors
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
 LETTERS = str.maketrans("0123456789", "ghijklmnop")
@@ -190,14 +190,16 @@ def train_on_rank(texts, out, **options):
 
 @pytest.mark.ranks
 def test_any_number_of_ranks_goes_on_and_the_same_number_with_the_same_bits(ranks, text, tmp_path):
+    often = {"blocks": Blocks(interval=1_000)}  # 60 intervals on one rank, 30 on two
+
     def on_two(out, **options):
-        return ranks.run(train_on_rank, [str(text)] * 2, tmp_path / out, **options)
+        return ranks.run(train_on_rank, [str(text)] * 2, tmp_path / out, **often, **options)
 
     done, _ = on_two("whole.txt")
     assert done["hosts"][0] == done["hosts"][1] and done["seconds"]["Horovod"] > 0
     kept = tmp_path / "kept"
     for sentence, code in on_two("two.txt", checkpoint=kept, minutes=0.0, stop_at=12):
-        assert code == 75 and sentence.startswith("stopped after 13 of 20 intervals")
+        assert code == 75 and sentence.startswith("stopped after 13 of 30 intervals")
     names = [f"13-{whose}-of-2.npy" for whose in (0, 1, "common")]
     assert sorted(file.name for file in kept.iterdir()) == [*names, "checkpoint.json"]
     saved = {file.name: file.read_bytes() for file in kept.iterdir()}
@@ -207,10 +209,10 @@ def test_any_number_of_ranks_goes_on_and_the_same_number_with_the_same_bits(rank
 
     for name, content in saved.items():
         (kept / name).write_bytes(content)
-    done = train(str(text), out=tmp_path / "one.txt", checkpoint=kept, stop_at=15)  # two ranks, then one
-    assert done[0].startswith("stopped after 16 of 20 intervals")
+    done = train(str(text), out=tmp_path / "one.txt", checkpoint=kept, stop_at=28, **often)  # two ranks, then one
+    assert done[0].startswith("stopped after 29 of 60 intervals")
     done, _ = on_two("more.txt", checkpoint=kept)  # one rank, then two
-    assert done["first"] == 16
+    assert done["first"] == 14
     whole, more = (load_vectors(tmp_path / name).vectors for name in ("whole.txt", "more.txt"))
     cosines = (whole * more).sum(axis=1) / np.linalg.norm(whole, axis=1) / np.linalg.norm(more, axis=1)
     assert np.median(cosines) > 0.8

@@ -23,7 +23,7 @@ TILE = 4  # columns of a tile, see above; its rows are two
 FAST = {"fastmath": True, "nogil": True, "error_model": "numpy"}
 
 
-def compiled(function):
+def fast(function):
     """Compile a function at its first call, and keep that for the next start where some folder can be written."""
     try:
         return njit(function, cache=True, **FAST)
@@ -31,13 +31,13 @@ def compiled(function):
         return njit(function, **FAST)
 
 
-@compiled
+@fast
 def whole_tiles(n):
     """Round up to whole tiles."""
     return -(-n // TILE) * TILE
 
 
-@compiled
+@fast
 def sigmoid(x):
     """Compute 1 / (1 + exp(-x)) to 1e-6, by (1 + tanh(x / 2)) / 2.
 
@@ -60,7 +60,7 @@ def sigmoid(x):
     return np.float32(0.5) + np.float32(0.5) * x * above / below
 
 
-@compiled
+@fast
 def dot_products(left, right, first, start, stop, logits):
     """Multiply rows first and first + 1 of `left` with rows start .. stop of `right`, four at a time."""
     for j in range(start, stop, TILE):
@@ -81,7 +81,7 @@ def dot_products(left, right, first, start, stop, logits):
         logits[first + 1, j + 2], logits[first + 1, j + 3] = b2, b3
 
 
-@compiled
+@fast
 def logits_to_errors(errors, weights, i, start, stop, label, largest):
     """Turn logits into weight * (label - sigmoid), 0 where a logit is out of bounds."""
     for j in range(start, stop):
@@ -90,7 +90,7 @@ def logits_to_errors(errors, weights, i, start, stop, label, largest):
         errors[i, j] = error if abs(logit) < largest else np.float32(0)
 
 
-@compiled
+@fast
 def add_weighted(errors, i, rows, start, stop, sums):
     """Add rows start .. stop, weighted by rows i and i + 1 of `errors`, to the two rows of `sums`, four at a time."""
     for j in range(start, stop, TILE):
@@ -102,14 +102,14 @@ def add_weighted(errors, i, rows, start, stop, sums):
             sums[1, k] += b0 * r0 + b1 * r1 + b2 * r2 + b3 * r3
 
 
-@compiled
+@fast
 def copy_row(table, word, rows, i):
     """Copy a word's row of a table into row i of `rows`."""
     for k in range(rows.shape[1]):
         rows[i, k] = table[word, k]
 
 
-@compiled
+@fast
 def write_row(table, word, rate, sums, i):
     """Add row i of `sums` to a word's row, times its rate, and make it 0 for the next one."""
     for k in range(sums.shape[1]):
@@ -117,7 +117,7 @@ def write_row(table, word, rate, sums, i):
         sums[i, k] = 0
 
 
-@compiled
+@fast
 def train_words(center_table, context_table, center_rates, context_rates, words, weights, window, random, lr, largest):
     """Train blocks one after the other, in place.
 
@@ -190,7 +190,7 @@ def train_words(center_table, context_table, center_rates, context_rates, words,
 # ---- What ranks exchange
 
 
-@compiled
+@fast
 def take_changes(table, common, rows, own, squares):
     """Write what a rank has changed in some rows into `own` [rows, dim], and its squared lengths into `squares`."""
     for i in range(len(rows)):
@@ -202,7 +202,7 @@ def take_changes(table, common, rows, own, squares):
         squares[i] = total
 
 
-@compiled
+@fast
 def merge_in_place(total, squares):
     """Do what `merge_changes` does, for `total` [rows, dim] and `squares` [rows]; `total` becomes the change."""
     for i in range(len(total)):
@@ -214,7 +214,7 @@ def merge_in_place(total, squares):
             total[i, k] *= factor
 
 
-@compiled
+@fast
 def add_changes(table, common, rows, own, merged):
     """Replace in a rank's rows the change of its own by that of all ranks, and add that to the common rows."""
     for i in range(len(rows)):
