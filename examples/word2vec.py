@@ -33,7 +33,6 @@ import numpy as np
 from examples import checkpoint as checkpoints
 from examples.checkpoint import Failure, together, written
 from examples.encode_text import ROW, encode_file
-from helpers.word2vec.blocks import BLOCKS
 
 LAUNCHED = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")  # by horovodrun, mpirun, srun --mpi=pmix
 USUAL = {  # of the environment of a rank, unless it is set
@@ -158,15 +157,16 @@ def show_nothing(step, steps, said, seconds_left):
 
 
 def train(
-    texts, out, *, size=128, window=5, negative=5.0, sample=1e-4, min_count=5, epochs=5, alpha=0.045, seed=0,
-    threads=1, checkpoint=None, minutes=5.0, logs=None, blocks=BLOCKS, show=show_nothing,
+    texts, out, *, size=128, window=5, negative=5.0, sample=1e-4, min_count=5, epochs=5, alpha=None, seed=0,
+    threads=1, checkpoint=None, minutes=5.0, logs=None, blocks=None, show=show_nothing,
 ):  # fmt: skip
     """Train on a text and write the vectors; on ranks, all call it after hvd.init().
 
     texts: names of files, or patterns. out: its suffix is one of WRITERS. size to seed: see --help. threads: of this
     rank; only one of them gives the same vectors each time. checkpoint: a folder to save in every so many minutes; a
-    file "stop" in it stops. logs: a folder for TensorBoard. blocks: when ranks exchange what, and more.
-    show(step, steps, said, seconds_left): called on rank 0 between two intervals.
+    file "stop" in it stops. logs: a folder for TensorBoard. alpha and blocks, which says when ranks exchange what: by
+    default those of `schedule` for so many ranks. show(step, steps, said, seconds_left): called on rank 0 between two
+    intervals.
 
     Returns a dict about what was done. Failure, on all ranks at once, with a sentence and an exit code.
     """
@@ -186,8 +186,11 @@ def train(
     import tensorflow as tf
 
     from helpers.word2vec.block_trainer import train_blocks
+    from helpers.word2vec.schedule import bounded_changes, schedule
     from helpers.word2vec.stopwatch import Stopwatch
 
+    planned_blocks, planned_rate = schedule(ranks, vocab)
+    rate = planned_rate if alpha is None else alpha
     folder = Path(checkpoint) if checkpoint else None
     header = {**run, "text": text.content, "vocabulary": text.words}
     stopwatch, news, now = Stopwatch(hvd), News(hvd), time.perf_counter
@@ -237,9 +240,10 @@ def train(
     try:
         with writer.as_default():
             vectors = train_blocks(
-                shard, vocab, dim=size, window=window, negatives=negative, epochs=epochs, lr=alpha, threshold=sample,
-                seed=seed, blocks=blocks, threads=threads, report=between_intervals, watch=stopwatch.watch,
-                start=start, hvd=stopwatch.hvd,
+                shard, vocab, dim=size, window=window, negatives=negative, epochs=epochs,
+                lr=rate, threshold=sample, seed=seed, report=between_intervals, watch=stopwatch.watch,
+                start=start, merge_changes=bounded_changes,
+                blocks=blocks or planned_blocks, threads=threads, hvd=stopwatch.hvd,
             )  # fmt: skip
     except ValueError as error:
         raise Failure(str(error), os.EX_DATAERR) from error
@@ -254,7 +258,7 @@ def train(
     seconds.update({part: spent for part, spent in stopwatch.spent.items() if part != "steps"})
     hosts = hvd.allgather_object(socket.gethostname()) if hvd else [socket.gethostname()]
     about = {"out": str(out), "texts": text_files(texts), "words": words, "vocabulary": len(vocab) - 1, "hosts": hosts}
-    return {**about, "settings": run, "first": first, **found, "seconds": seconds}
+    return {**about, "settings": {**run, "alpha": rate}, "first": first, **found, "seconds": seconds}
 
 
 # ---- As a program
@@ -332,7 +336,7 @@ def read_options(arguments=None):
     add("sample", float, "threshold of subsampling")
     add("min-count", int, "words that come less often are left out")
     add("epochs", int, "how often the text is read")
-    add("alpha", float, "learning rate at the start")
+    parser.add_argument("--alpha", type=float, help="learning rate at the start (default: 0.045, more with more ranks)")
     add("seed", int, "the same seed gives the same vectors on as many ranks, with --threads 1")
     parser.add_argument("--threads", type=int, help="of each rank (default: its share of the cores of its host)")
     parser.add_argument("--checkpoint", metavar="FOLDER", help="save there; go on from what is there")

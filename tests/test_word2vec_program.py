@@ -69,7 +69,7 @@ def test_three_formats_hold_the_same_vectors(tmp_path):
 def test_options_are_those_of_train_and_fit_behind_horovodrun():
     options = word2vec.read_options(["a", "b", "--out", "v.txt", "--size", "9", "--min-count", "3"])
     assert options["texts"] == ["a", "b"] and options["size"] == 9 and options["min_count"] == 3
-    assert options["alpha"] == 0.045 and options["window"] == options["negative"] == 5
+    assert options["alpha"] is None and options["window"] == options["negative"] == 5
     assert options["logs"] is options["json"] is None
 
 

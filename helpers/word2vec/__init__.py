@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "merging": ["due_rows"],
         "model": ["make_step", "make_tables", "merge", "nce_loss"],
         "pair_dataset": ["pair_dataset"],
+        "schedule": ["bounded_changes", "schedule"],
         "scores": ["neighbours", "scores", "twins_found"],
         "vectors": ["load_vectors", "save_word2vec", "to_keyed_vectors"],
     },

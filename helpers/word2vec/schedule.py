@@ -1,0 +1,90 @@
+"""How often ranks exchange which rows, and at which rate they learn: a rule with one reason."""
+
+from dataclasses import replace
+
+import tensorflow as tf
+
+from helpers.word2vec.blocks import BLOCKS
+from helpers.word2vec.merging import merge_changes
+
+LR = 0.045  # of one process, at the start
+LOST = 1 / 3  # share of a row's common progress that may get lost between two exchanges
+HITS = 12  # of the rarest row that travels in each exchange, within WORDS
+WORDS = 125_000  # in which the common progress of a typical row is as long as its noise
+LONGEST = 1.0  # change of a row in one exchange
+
+
+def schedule(ranks, vocab, blocks=BLOCKS, lr=LR):
+    """Derive interval, hot rows and learning rate from the number of ranks and the words of a text.
+
+    Between two exchanges a rank hits a row h times. Its change is then about h long in the
+    direction that all ranks have in common, and sqrt(h s) long in directions of its own, which
+    differ from rank to rank: s is the number of hits after which both are equal. `merge_changes`
+    scales the sum of R such changes so that it is no longer than if all were at right angles. Of
+    the common progress of all ranks, R h, that leaves the share (s + h) / (s + R h), and the share
+
+        L = (R - 1) h / (s + R h)
+
+    is lost. The more ranks, the more is lost, at the same h. To lose no more than L they exchange
+    after
+
+        h = s L / (R - 1 - R L)   hits each, with L = 1/3:   h = s / (2 R - 3).
+
+    So 2 ranks train s between two exchanges, 4 train s / 5, 8 train s / 13, 16 train s / 29.
+    A rank's own hits work at once and at full length; the others', (R - 1) / R of all, arrive
+    shortened by L. So the rate is that of one process, divided by 1 - L (R - 1) / R. A row is hit
+    as often as its word comes: rows that are hit at least HITS times in WORDS words travel each
+    time, the others every second time, every fourth time ..., as `due_rows` says. So a text of few
+    words, each of which comes often, gets as many hot rows as it has such words.
+
+    L, WORDS and HITS are measured: quality against the number of exchanges with 8 and 16 ranks.
+
+    Parameters
+    ----------
+    ranks : int
+    vocab : Vocab
+        Of the whole text.
+    blocks : Blocks
+        Of one process. Its interval is the most that ranks get, its hot rows are the least.
+    lr : float
+        Of one process.
+
+    Returns
+    -------
+    blocks : Blocks
+        With the interval and the hot rows of so many ranks. For 1 rank as given.
+    lr : float
+        The learning rate at the start.
+
+    Raises
+    ------
+    ValueError
+        For fewer ranks than 1.
+    """
+    if ranks < 1:
+        raise ValueError(f"ranks={ranks}, but at least 1 is needed")
+    if ranks == 1:
+        return blocks, lr
+    interval = round(WORDS * LOST / (ranks - 1 - ranks * LOST))
+    share = vocab.counts[1:] / vocab.counts[1:].sum()
+    hot = int((share * WORDS >= HITS).sum())
+    blocks = replace(blocks, interval=min(interval, blocks.interval), hot=max(hot, blocks.hot))
+    return blocks, lr / (1 - LOST * (ranks - 1) / ranks)
+
+
+def bounded_changes(total, squares):
+    """Merge changes as `merge_changes` does, but make no row's change longer than LONGEST.
+
+    Words that stand in the same few sentences again and again, as in generated pages, want long rows. Changes that
+    ranks make without knowing of each other drive them far beyond the length of 2 to 4 that other rows have.
+
+    Parameters
+    ----------
+    total : float32 tensor [..., dim]
+    squares : float32 tensor [..., 1]
+
+    Returns
+    -------
+    float32 tensor [..., dim]
+    """
+    return tf.clip_by_norm(merge_changes(total, squares), LONGEST, axes=-1)
