@@ -47,6 +47,8 @@ def save(folder, header, step, tables, common, hvd):
     rank, ranks = (hvd.rank(), hvd.size()) if hvd else (0, 1)
 
     def write_tables():
+        if not all(np.isfinite(table).all() for table in tables):
+            raise ValueError("the tables hold NaN or infinity: take a smaller --alpha")
         write_arrays(folder / f"{step}-{rank}-of-{ranks}.npy", tables)
         if hvd and rank == 0:
             write_arrays(folder / f"{step}-common-of-{ranks}.npy", common)
@@ -143,7 +145,7 @@ def assign(tables, values):
 
 def merged(folder, header):
     """The two tables after an exchange of all rows between the ranks that wrote the checkpoint."""
-    from helpers.word2vec.merging import merge_changes
+    from helpers.word2vec.schedule import bounded_changes
 
     if header["ranks"] == 1:
         return read_arrays(folder, header, 0)
@@ -155,4 +157,4 @@ def merged(folder, header):
             change = table - common[i]
             totals[i] += change
             squares[i] += (change**2).sum(axis=1, keepdims=True)
-    return [table + merge_changes(*change).numpy() for table, *change in zip(common, totals, squares, strict=True)]
+    return [table + bounded_changes(*change).numpy() for table, *change in zip(common, totals, squares, strict=True)]

@@ -41,8 +41,9 @@ USUAL = {  # of the environment of a rank, unless it is set
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_USE_LEGACY_KERAS": "1",  # TensorFlow imports Keras at once: this one is 80 MB smaller than Keras 3
 }
+SIGNALS = signal.SIGTERM, signal.SIGUSR1
 STOP = threading.Event()  # set by a signal: save and end
-TRAINING = threading.Event()  # before that there is nothing to save
+TRAINING = threading.Event()  # set from the first interval on: before that there is nothing to save
 
 
 # ---- Files
@@ -87,20 +88,35 @@ def write_vectors(out, words, vectors):
 # ---- What could go wrong after hours is checked before
 
 
-def check_output(out, folders):
-    """out: of the rank that writes the vectors."""
-    suffix = Path(out).suffix if out else ".txt"
+def check_output(out, texts, folders):
+    """out: of the rank that writes the vectors, else None."""
+    for folder in folders:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        check_folder(folder)
+    if out is None:
+        return
+    suffix = Path(out).suffix
     if suffix not in WRITERS:
         raise ValueError(f"--out {out}: its suffix decides the format and has to be one of {', '.join(WRITERS)}")
     if suffix == ".kv" and not importlib.util.find_spec("gensim"):
         raise ValueError("a .kv file needs gensim: pip install gensim, or take .txt or .bin")
-    for folder in folders:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    for folder in [*folders, *([Path(out).parent] if out else [])]:
-        if not Path(folder).is_dir():
-            raise FileNotFoundError(f"There is no folder {folder}.")
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(f"nothing can be written into the folder {folder}")
+    check_new_file(out, texts)
+
+
+def check_new_file(path, texts=()):
+    """That a file can be written, and that no text is overwritten."""
+    if Path(path).is_dir():
+        raise ValueError(f"{path} is a folder")
+    if Path(path).resolve() in [Path(text).resolve() for text in text_files(texts)]:
+        raise ValueError(f"{path} is one of the texts, and would be overwritten")
+    check_folder(Path(path).parent)
+
+
+def check_folder(folder):
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(f"There is no folder {folder}.")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"nothing can be written into the folder {folder}")
 
 
 def check_same_text(text, hvd):
@@ -111,11 +127,11 @@ def check_same_text(text, hvd):
 
 
 def check_memory(vocab, dim, hvd):
-    """The tables, on ranks also the common ones and those that travel, and TensorFlow itself."""
+    """The tables twice, as they are made; on ranks also the common ones and those that travel."""
     from helpers.cluster.engines import available
 
     tables = 2 * 4 * len(vocab) * dim
-    needed = (3 * tables if hvd else tables) * (hvd.local_size() if hvd else 1)
+    needed = 4 * tables * hvd.local_size() if hvd else 2 * tables
     if needed > available():
         here = f"{socket.gethostname()} has {available() / 1e9:.1f} GB"
         what = f"{len(vocab):,} words x {dim} need {needed / 1e9:.1f} GB"
@@ -129,6 +145,11 @@ def shard_of(text, words, rank, ranks):
 
 
 # ---- Training
+
+
+def check_loss(loss):
+    if not np.isfinite(loss):
+        raise Failure("the loss is no longer a number: take a smaller --alpha", os.EX_DATAERR)
 
 
 class News:
@@ -175,7 +196,9 @@ def train(
     hvd = ranks_here()
     rank, ranks = (hvd.rank(), hvd.size()) if hvd else (0, 1)
     seconds, begin = Counter(), time.perf_counter()
-    together(hvd, check_output, out if rank == 0 else None, [each for each in (checkpoint, logs) if each])
+    TRAINING.clear()
+    folders = [each for each in (checkpoint, logs) if each]
+    together(hvd, check_output, out if rank == 0 else None, texts, folders)
     vocab, text = together(hvd, lambda: encode_file(text_files(texts), min_count, progress=sys.stdout.isatty()))
     words = int(vocab.counts.sum())
     together(hvd, check_same_text, text, hvd)
@@ -207,8 +230,6 @@ def train(
         if kept:
             checkpoints.restore(folder, kept, tables, common, hvd)
             seconds["restoring"] = now() - begin
-        if folder and rank == 0:
-            (folder / "stop").unlink(missing_ok=True)
         TRAINING.set()
         began = saved = now()
         return first
@@ -218,7 +239,9 @@ def train(
         stop, due, mean_loss = news.hear() if step > first else (False, False, loss)
         if step > first:
             done, spent = (step - first) / steps, now() - began
-            mean_loss = loss if np.isnan(mean_loss) else mean_loss  # told before the first interval
+            mean_loss = loss if step == first + 1 else mean_loss  # what is heard was told before the first interval
+            if hvd is None or step > first + 1:
+                check_loss(mean_loss)
             found = {"steps": steps, "loss": float(mean_loss), "words_per_s": epochs * words * done / spent}
             tf.summary.scalar("loss", loss, step)
             tf.summary.scalar("words per second of all ranks", found["words_per_s"], step)
@@ -231,6 +254,8 @@ def train(
             saved = now()
             seconds["checkpoints"] += saved - begin
         if stop and step < steps:
+            if folder and rank == 0:
+                (folder / "stop").unlink(missing_ok=True)
             kept = f"the same line goes on from {folder}" if folder else "nothing is kept without --checkpoint"
             raise Failure(f"stopped after {step} of {steps} intervals: {kept}", os.EX_TEMPFAIL)
         if step < steps:
@@ -249,7 +274,6 @@ def train(
         raise Failure(str(error), os.EX_DATAERR) from error
     finally:
         writer.close()
-        TRAINING.clear()
     begin = now()
     together(hvd, lambda: rank or write_vectors(out, vocab.words[1:], vectors[1:]))
     if folder:
@@ -352,27 +376,40 @@ def stop_by_signal(number, frame):
         raise Failure("stopped before training; what is encoded is kept", os.EX_TEMPFAIL)
 
 
+def ignore_signals():
+    """A launcher signals ranks that are about to end because of another one."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def write_report(path, done):
+    with written(path) as file:
+        file.write(json.dumps(done, indent=1).encode())
+
+
 def main():
     options = read_options()
     threads, report = options.pop("threads"), options.pop("json")
     for name, value in USUAL.items():
         os.environ.setdefault(name, value)
-    for number in (signal.SIGTERM, signal.SIGUSR1):
+    for number in SIGNALS:
         signal.signal(number, stop_by_signal)
     try:
         join_ranks()
+        hvd = ranks_here()
+        first = not hvd or hvd.rank() == 0
+        together(hvd, lambda: first and report and check_new_file(report, options["texts"]))
         done = train(**options, threads=choose_threads(threads), show=make_show())
-        first = not ranks_here() or ranks_here().rank() == 0
-        if report and first:
-            with written(report) as file:
-                file.write(json.dumps(done, indent=1).encode())
+        together(hvd, lambda: first and report and write_report(report, done))
     except Failure as failure:
+        ignore_signals()
         sentence, code = failure.args
         if not ranks_here() or ranks_here().rank() == 0:
             print(f"word2vec.py: {sentence}", file=sys.stderr, flush=True)
         sys.exit(code)
     except Exception as error:
-        if not (ranks_here() and type(error).__module__.startswith("tensorflow")):
+        ignore_signals()
+        if not (ranks_here() and "Horovod" in str(error)):
             raise
         why = str(error).partition("\n")[0]
         print(f"word2vec.py: another rank or its host was lost ({why}); start the same line again", file=sys.stderr)

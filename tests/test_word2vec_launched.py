@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 PROGRAM = EXAMPLES / "word2vec.py"
 PMIX = glob.glob("/usr/lib/*/pmix2/lib/libpmix.so")  # Debian: libpmix-dev
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
-SMALL = ["--size", "16", "--epochs", "4", "--threads", "1"]
+SMALL = ["--size", "16", "--epochs", "10", "--threads", "1"]
 
 
 @pytest.fixture(scope="module")

@@ -94,9 +94,11 @@ def test_stopped_anywhere_it_ends_with_the_bits_of_the_uninterrupted_run(text, t
         assert code == 75 and sentence == f"{stopped}: the same line goes on from {kept}"
         assert not (tmp_path / "v.txt").exists()
         assert sorted(file.name for file in kept.iterdir()) == [f"{stop_at + 1}-0-of-1.npy", "checkpoint.json"]
-    (kept / "stop").touch()  # of the time before
+    (kept / "stop").touch()
+    sentence, code = train(str(text), out=tmp_path / "v.txt", checkpoint=kept)
+    assert code == 75 and sentence.startswith("stopped after 16 of 20") and not (kept / "stop").exists()
     done = train(str(text), out=tmp_path / "v.txt", checkpoint=kept)
-    assert done["first"] == 15 and same(tmp_path / "v.txt", tmp_path / "whole.txt")
+    assert done["first"] == 16 and same(tmp_path / "v.txt", tmp_path / "whole.txt")
     assert list(kept.iterdir()) == []
     assert train(str(text), out=tmp_path / "v.txt", stop_at=1) == (
         "stopped after 2 of 20 intervals: nothing is kept without --checkpoint", 75,
@@ -121,6 +123,9 @@ def test_what_does_not_fit_is_a_sentence_and_a_code(text, tmp_path, monkeypatch)
     assert failure(tmp_path / "short.txt") == "65: the text has 90 words, but each of 1 ranks needs 1,000"
     assert failure(min_count=10**6).startswith("65: no word of the text comes 1000000 times")
     assert failure(out=tmp_path / "v.vec").startswith("65: --out") and failure(alpha=0).startswith("65: lr=0")
+    assert failure(out=text) == f"65: {text} is one of the texts, and would be overwritten"
+    (tmp_path / "f.txt").mkdir()
+    assert failure(out=tmp_path / "f.txt") == f"65: {tmp_path / 'f.txt'} is a folder"
     assert failure(out=tmp_path / "no" / "v.txt") == f"66: There is no folder {tmp_path / 'no'}."
     of_another, folder = f"65: the checkpoint in {kept} is of another", "give another folder"
     assert failure(checkpoint=kept, size=9) == f"{of_another} size: 9 and not 8; {folder}"
@@ -142,6 +147,23 @@ def test_what_does_not_fit_is_a_sentence_and_a_code(text, tmp_path, monkeypatch)
     assert not out.exists()
 
 
+def test_a_diverging_run_ends_and_the_last_good_checkpoint_stays(text, tmp_path, monkeypatch):
+    kept, save = tmp_path / "kept", checkpoint.save
+
+    def save_what_is_spoiled_in_the_end(folder, header, step, tables, common, hvd):
+        if step == 6:
+            tables[0][1:] = np.nan
+        save(folder, header, step, tables, common, hvd)
+
+    monkeypatch.setattr(checkpoint, "save", save_what_is_spoiled_in_the_end)
+    sentence, code = train(str(text), out=tmp_path / "v.txt", checkpoint=kept, minutes=0.0)
+    assert code == 65 and sentence == "the tables hold NaN or infinity: take a smaller --alpha"
+    monkeypatch.undo()
+    assert train(str(text), out=tmp_path / "v.txt", checkpoint=kept)["first"] == 5
+    with pytest.raises(Failure, match="no longer a number: take a smaller --alpha"):
+        word2vec.check_loss(np.nan)
+
+
 def test_ranks_that_do_not_know_each_other_are_refused(monkeypatch):
     for name in word2vec.LAUNCHED:
         monkeypatch.delenv(name, raising=False)
@@ -161,12 +183,20 @@ def test_a_host_whose_own_name_leads_to_itself_is_refused_before_horovod_starts(
 
 
 def test_as_a_program_it_ends_with_the_sentence_and_the_code(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(word2vec, "choose_threads", lambda threads: None)  # TensorFlow runs here already
+    monkeypatch.setattr(word2vec, "choose_threads", lambda threads: 1)  # TensorFlow runs here already
+    monkeypatch.setattr(word2vec, "USUAL", {})
     monkeypatch.setattr("signal.signal", lambda number, handler: None)
-    monkeypatch.setattr(sys, "argv", ["word2vec.py", "nowhere.txt", "--out", str(tmp_path / "v.txt")])
-    with pytest.raises(SystemExit) as end:
-        word2vec.main()
-    assert end.value.code == 66 and capsys.readouterr().err == "word2vec.py: There is no file nowhere.txt.\n"
+
+    def ends_with(*more):
+        monkeypatch.setattr(sys, "argv", ["word2vec.py", "nowhere.txt", "--out", str(tmp_path / "v.txt"), *more])
+        with pytest.raises(SystemExit) as end:
+            word2vec.main()
+        return end.value.code, capsys.readouterr().err
+
+    assert ends_with() == (66, "word2vec.py: There is no file nowhere.txt.\n")
+    nowhere = tmp_path / "no" / "done.json"
+    assert ends_with("--json", str(nowhere)) == (66, f"word2vec.py: There is no folder {nowhere.parent}.\n")
+    word2vec.TRAINING.clear()
     with pytest.raises(Failure, match="stopped before training; what is encoded is kept"):
         word2vec.stop_by_signal(15, None)
     word2vec.STOP.clear()
@@ -235,10 +265,10 @@ def test_all_ranks_end_with_the_sentence_of_one(ranks, text, tmp_path):
 def test_the_merged_checkpoint_of_ranks_is_an_exchange_of_all_rows(tmp_path):
     """Changes at right angles are added, equal ones averaged."""
     common = [np.zeros((2, 2), np.float32)] * 2
-    own = [[[1, 0], [2, 2]], [[0, 1], [2, 2]]]
+    own = [[[0.1, 0], [0.2, 0.2]], [[0, 0.1], [0.2, 0.2]]]
     for whose, tables in (("common", common), (0, [own[0]] * 2), (1, [own[1]] * 2)):
         with open(tmp_path / f"5-{whose}-of-2.npy", "wb") as file:
             for table in tables:
                 np.save(file, np.float32(table))
     for table in checkpoint.merged(tmp_path, {"step": 5, "ranks": 2}):
-        np.testing.assert_allclose(table, [[1, 1], [2, 2]])
+        np.testing.assert_allclose(table, [[0.1, 0.1], [0.2, 0.2]], rtol=1e-6)
