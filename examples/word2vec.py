@@ -396,10 +396,11 @@ def main():
         signal.signal(number, stop_by_signal)
     try:
         join_ranks()
+        options["threads"] = choose_threads(threads)  # before TensorFlow starts
         hvd = ranks_here()
         first = not hvd or hvd.rank() == 0
         together(hvd, lambda: first and report and check_new_file(report, options["texts"]))
-        done = train(**options, threads=choose_threads(threads), show=make_show())
+        done = train(**options, show=make_show())
         together(hvd, lambda: first and report and write_report(report, done))
     except Failure as failure:
         ignore_signals()
