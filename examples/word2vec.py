@@ -88,7 +88,7 @@ def write_vectors(out, words, vectors):
 # ---- What could go wrong after hours is checked before
 
 
-def check_output(out, texts, folders):
+def check_output(out, files, folders):
     """out: of the rank that writes the vectors, else None."""
     for folder in folders:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -100,14 +100,14 @@ def check_output(out, texts, folders):
         raise ValueError(f"--out {out}: its suffix decides the format and has to be one of {', '.join(WRITERS)}")
     if suffix == ".kv" and not importlib.util.find_spec("gensim"):
         raise ValueError("a .kv file needs gensim: pip install gensim, or take .txt or .bin")
-    check_new_file(out, texts)
+    check_new_file(out, files)
 
 
-def check_new_file(path, texts=()):
+def check_new_file(path, files):
     """That a file can be written, and that no text is overwritten."""
     if Path(path).is_dir():
         raise ValueError(f"{path} is a folder")
-    if Path(path).resolve() in [Path(text).resolve() for text in text_files(texts)]:
+    if Path(path).resolve() in [Path(file).resolve() for file in files]:
         raise ValueError(f"{path} is one of the texts, and would be overwritten")
     check_folder(Path(path).parent)
 
@@ -197,9 +197,10 @@ def train(
     rank, ranks = (hvd.rank(), hvd.size()) if hvd else (0, 1)
     seconds, begin = Counter(), time.perf_counter()
     TRAINING.clear()
+    files = text_files(texts)
     folders = [each for each in (checkpoint, logs) if each]
-    together(hvd, check_output, out if rank == 0 else None, texts, folders)
-    vocab, text = together(hvd, lambda: encode_file(text_files(texts), min_count, progress=sys.stdout.isatty()))
+    together(hvd, check_output, out if rank == 0 else None, files, folders)
+    vocab, text = together(hvd, lambda: encode_file(files, min_count, progress=sys.stdout.isatty()))
     words = int(vocab.counts.sum())
     together(hvd, check_same_text, text, hvd)
     together(hvd, check_memory, vocab, size, hvd)
@@ -281,7 +282,7 @@ def train(
     seconds["writing"] = now() - begin
     seconds.update({part: spent for part, spent in stopwatch.spent.items() if part != "steps"})
     hosts = hvd.allgather_object(socket.gethostname()) if hvd else [socket.gethostname()]
-    about = {"out": str(out), "texts": text_files(texts), "words": words, "vocabulary": len(vocab) - 1, "hosts": hosts}
+    about = {"out": str(out), "texts": files, "words": words, "vocabulary": len(vocab) - 1, "hosts": hosts}
     return {**about, "settings": {**run, "alpha": rate}, "first": first, **found, "seconds": seconds}
 
 
@@ -399,7 +400,7 @@ def main():
         options["threads"] = choose_threads(threads)  # before TensorFlow starts
         hvd = ranks_here()
         first = not hvd or hvd.rank() == 0
-        together(hvd, lambda: first and report and check_new_file(report, options["texts"]))
+        together(hvd, lambda: first and report and check_new_file(report, text_files(options["texts"])))
         done = train(**options, show=make_show())
         together(hvd, lambda: first and report and write_report(report, done))
     except Failure as failure:

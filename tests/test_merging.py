@@ -169,7 +169,7 @@ def nothing_merged(total, squares):
 
 def test_what_was_never_due_travels_at_the_end_and_is_merged_as_one_says(ranks, planted):
     (first, nothing), (second, _) = ranks.run(train_with_seldom_exchanges, *planted)
-    start = block_trainer.block_tables(len(planted[1]), 8, seed=0)[0].numpy()
+    start = block_trainer.block_tables(len(planted[1]), 8, seed=0)[0]
     assert (first == second).all() and (first[1:] != start[1:]).any(axis=1).all()
     assert (nothing[1:] == start[1:]).all()
 

@@ -1,9 +1,5 @@
 """The exchange of `merging.py` on the arrays that the compiled kernel trains, gathered and merged by compiled loops."""
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from functools import partial
-
 import numpy as np
 import tensorflow as tf
 
@@ -11,20 +7,8 @@ from helpers.word2vec import merging
 from helpers.word2vec.kernel import add_changes, merge_in_place, take_changes
 
 
-def make_array_replicas(tables, merge_changes=merging.merge_changes, hvd=None):
-    """Do what `make_replicas` does, for tables that are float32 arrays [V, dim]."""
-    if not hvd:
-        return tables, nullcontext, nullcontext
-    common = [table.copy() for table in tables]
-    allreduce = partial(hvd.allreduce, op=hvd.Sum, name="changes")
-    exchange = make_array_exchange(tables, common, allreduce, merge_changes)
-    exchange_centers = make_array_exchange(tables[:1], common[:1], allreduce, merge_changes)
-    return common, exchange, exchange_centers
-
-
 def make_array_exchange(tables, common, allreduce, merge_changes=merging.merge_changes):
     """Do what `make_exchange` does, for arrays, with the same message: all changes, then their squared lengths."""
-    thread = ThreadPoolExecutor(1)
     dim = tables[0].shape[1]
     another_rule = merge_changes is not merging.merge_changes
 
@@ -51,12 +35,4 @@ def make_array_exchange(tables, common, allreduce, merge_changes=merging.merge_c
                 merge_in_place(total[i], squares[i])
             add_changes(table, shared, rows, own[i], total[i])
 
-    @contextmanager
-    def exchange(rows):
-        rows = np.asarray(rows, np.int32)
-        message = changed(rows)
-        sums = thread.submit(travel, message)
-        yield
-        apply(rows, message, sums.result())
-
-    return exchange
+    return merging.beside_training(changed, travel, apply)

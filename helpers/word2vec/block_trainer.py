@@ -15,10 +15,10 @@ import numpy as np
 import tensorflow as tf
 
 from helpers.text.skipgram import check_positive
-from helpers.word2vec.array_replicas import make_array_replicas
+from helpers.word2vec.array_replicas import make_array_exchange
 from helpers.word2vec.blocks import BLOCKS, count_known, cut_blocks, next_blocks, noise_table, pad_text
 from helpers.word2vec.kernel import tile_weights, train_words
-from helpers.word2vec.merging import due_rows, make_replicas, merge_changes
+from helpers.word2vec.merging import due_rows, make_exchange, make_replicas, merge_changes
 
 PIECE = 4_000  # rows of an exchange at the end, when all of them travel
 
@@ -223,12 +223,12 @@ def block_tables(vocab_size, dim, seed):
 
     Returns
     -------
-    tuple of two float32 variables [V, dim]
+    tuple of two float32 arrays [V, dim]
         Row 0, of UNK and padding, is 0 in both.
     """
     start = (np.random.default_rng(seed).random((vocab_size, dim), np.float32) - 0.5) / dim
     start[0] = 0
-    return tf.Variable(start), tf.Variable(tf.zeros([vocab_size, dim]))
+    return start, np.zeros_like(start)
 
 
 def count_intervals(n, blocks=BLOCKS, hvd=None):
@@ -366,12 +366,13 @@ def train_blocks(
     noise = noise_table(vocab, rng, blocks)
     tables = block_tables(len(vocab), dim, seed)
     if block_changes:
-        common, exchange, exchange_centers = make_replicas(tables, merge_changes, hvd)
+        tables = [tf.Variable(table) for table in tables]
+        replicas = make_replicas(tables, make_exchange, merge_changes, hvd)
         train = make_train(tables, highest_rates(vocab, keep, blocks), blocks, block_changes)
     else:
-        tables = [table.numpy() for table in tables]
-        common, exchange, exchange_centers = make_array_replicas(tables, merge_changes, hvd)
+        replicas = make_replicas(tables, make_array_exchange, merge_changes, hvd)
         train = make_kernel_train(tables, highest_rates(vocab, keep, blocks), blocks, threads)
+    common, exchange, exchange_centers = replicas
     with watch("compiling"), exchange([0]):
         train(cut_blocks(pad_text([], blocks), 0, 1, noise, rng, blocks), 0.0)
     with exchange_centers([0]):

@@ -59,13 +59,15 @@ def merge_changes(total, squares):
     return total * tf.minimum(1.0, tf.math.divide_no_nan(squares, length))
 
 
-def make_replicas(tables, merge_changes=merge_changes, hvd=None):
+def make_replicas(tables, make_exchange, merge_changes=merge_changes, hvd=None):
     """Make what ranks need to train copies of the tables.
 
     Parameters
     ----------
-    tables : list of two float32 variables [V, dim]
+    tables : list of two float32 variables or arrays [V, dim]
         What this rank trains.
+    make_exchange : function
+        `make_exchange` for variables, `make_array_exchange` of array_replicas.py for arrays.
     merge_changes : function
         In place of `merge_changes`.
     hvd : module, optional
@@ -73,14 +75,14 @@ def make_replicas(tables, merge_changes=merge_changes, hvd=None):
 
     Returns
     -------
-    common : list of two float32 variables [V, dim]
+    common : list of two float32 variables or arrays [V, dim]
         Equal on all ranks: the start plus all that has travelled.
     exchange, exchange_centers : function
         See `make_exchange`; the second one exchanges rows of the first table only.
     """
     if not hvd:
         return tables, nullcontext, nullcontext
-    common = [tf.Variable(table) for table in tables]
+    common = [table.copy() if isinstance(table, np.ndarray) else tf.Variable(table) for table in tables]
     allreduce = partial(hvd.allreduce, op=hvd.Sum, name="changes")
     exchange = make_exchange(tables, common, allreduce, merge_changes)
     exchange_centers = make_exchange(tables[:1], common[:1], allreduce, merge_changes)
@@ -107,7 +109,6 @@ def make_exchange(tables, common, allreduce, merge_changes=merge_changes):
     function
         exchange(rows), a context manager; rows: int [n], all different.
     """
-    thread = ThreadPoolExecutor(1)
     row_numbers = tf.TensorSpec([None], tf.int32)
     vector = tf.TensorSpec([None])
     dim = tables[0].shape[1]
@@ -128,9 +129,31 @@ def make_exchange(tables, common, allreduce, merge_changes=merge_changes):
             shared.scatter_add(tf.IndexedSlices(merged[i], rows))
             table.scatter_add(tf.IndexedSlices(merged[i] - own[i], rows))
 
+    return beside_training(changed, allreduce, apply)
+
+
+def beside_training(changed, allreduce, apply):
+    """Make a context that sends a message at its start and takes what comes back at its end.
+
+    Parameters
+    ----------
+    changed : function
+        changed(rows) gives the message of this rank.
+    allreduce : function
+        The sum of the messages over all ranks, computed in a second thread.
+    apply : function
+        apply(rows, own message, sum)
+
+    Returns
+    -------
+    function
+        exchange(rows), a context manager; rows: int [n], all different.
+    """
+    thread = ThreadPoolExecutor(1)
+
     @contextmanager
     def exchange(rows):
-        rows = tf.constant(rows, tf.int32)
+        rows = np.asarray(rows, np.int32)
         own = changed(rows)
         sums = thread.submit(allreduce, own)
         yield
