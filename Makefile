@@ -5,7 +5,7 @@ RUN := PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python
 LAB := $(if $(filter 0,$(shell id -u)),--allow-root) \
 	$(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),,--no-browser)
 QUICK := not (ranks or servers or browser or hosts or slow)
-render = rm -rf build/book build/source && mkdir -p build/source/notebooks && cp -R book/. figures examples README.md build/source && \
+render = rm -rf build/book build/source && mkdir -p build/source/notebooks && cp -R book/. docs figures examples README.md build/source && \
 	cp $(1)/*.ipynb build/source/notebooks && \
 	$(RUN) -m sphinx -q -W --keep-going -b html build/source build/book && echo "build/book/index.html"
 
@@ -25,7 +25,13 @@ run: setup ## execute every notebook, and render the book of what came out
 book: setup ## render the saved notebooks as a book: build/book/index.html
 	@$(call render,notebooks)
 
-screenshots: book ## take the pictures of the book and of JupyterLab in README.md anew (Debian's chromium)
+progress: setup ## your exercises, lesson by lesson: not tried, wrong with the hint, right
+	@$(RUN) tools/my_lessons.py progress
+
+fresh: setup ## a lesson as it was (LESSON=07); your copy goes to notebooks/mine
+	@$(RUN) tools/my_lessons.py fresh $(LESSON)
+
+screenshots: setup ## take the picture of JupyterLab in README.md anew (Debian's chromium)
 	@$(RUN) tools/screenshots.py
 
 quick: setup ## in two minutes: lint of code and lessons, and the tests that start no process
@@ -50,4 +56,4 @@ clean: ## remove build/, .venv and all caches
 	rm -rf build .venv .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -depth \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +
 
-.PHONY: help setup lab run book screenshots quick test bench clean
+.PHONY: help setup lab run book progress fresh screenshots quick test bench clean

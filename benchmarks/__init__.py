@@ -1,1 +1,1 @@
-"""Command-line programs that print and save the figures which the README quotes."""
+"""Command-line programs that print and save the figures which docs/speed.md quotes."""

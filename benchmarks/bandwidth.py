@@ -1,6 +1,6 @@
 """Two hosts on links of 10, 100 and 1,000 Mbit/s and unlimited: `python -m benchmarks.bandwidth`, as root on Linux.
 
-Three strategies of notebook 06, and the block trainer with longer intervals or 16 bits on the wire, on one host alone
+Three strategies of lesson 12, and the block trainer with longer intervals or 16 bits on the wire, on one host alone
 and on both, each host with cores of its own (laptop_cluster). Beside the measurement stands what the cost model
 predicts from the speed without communication, the fitted latency, and the bandwidth of the link.
 """

@@ -1,18 +1,20 @@
 """Cost and quality: `python -m benchmarks.losses [--corpus PATH] [--seeds 3] [--seconds 20] [--json OUT]`.
 
-Five tables: time and memory of a step against the size of the vocabulary; quality after the same wall time and after
-the same number of pairs; one setting at a time changed; half precision. Notebook 03 plots the JSON.
+Six tables: time and memory of a step against the size of the vocabulary; quality after the same wall time and after
+the same number of pairs; the three samplers; one setting at a time changed; half precision. Lesson 06 plots the JSON.
 """
 
 import argparse
 import json
 import multiprocessing
+import os
 import statistics
 import sys
 import threading
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import psutil
@@ -20,19 +22,21 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from benchmarks.options import check_writable, positive, write_json
-from helpers.text.corpus import load_corpus
+from helpers.text.corpus import load_corpus, planted_twin
 from helpers.text.skipgram import pair_batches
 from helpers.text.vocab import Vocab
-from helpers.word2vec.losses import LOSSES, draw_samples, frequency_biases, full_softmax
+from helpers.word2vec.losses import LOSSES, SAMPLERS, draw_samples, frequency_biases, full_softmax
 from helpers.word2vec.model import make_tables
 from helpers.word2vec.scores import scores, twins_found
 from helpers.word2vec.vectors import to_keyed_vectors
 
 COST = {"batch": 256, "dim": 64, "num_sampled": 64}
-SIZES = (100, 250, 1_000, 4_000, 16_000, 64_000, 200_000)
+SIZES = (100, 250, 1_000, 4_000, 16_000, 64_000, 200_000, 1_000_000)
 MANY_SAMPLES = (64, 900, 3_600)  # of the sampled softmax, to see where the full one is cheaper
 MEMORY_LOSSES = ("full_softmax", "sgns")
-TABLES = ("machine", "memory", "cost", "sweeps", "precision", "quality")
+FREED_AT_ONCE = {"TF_ENABLE_ONEDNN_OPTS": "0", "MALLOC_MMAP_THRESHOLD_": "1000000"}  # else freed arrays are kept
+SAMPLED = ("sampled_softmax", "sgns")  # trained with each sampler
+TABLES = ("machine", "memory", "cost", "samplers", "sweeps", "precision", "quality")
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Plan:
     window: int = 5
     lr: float = 0.1
     batch: int = 1024
+    sampler: str = "unigram"
 
 
 BASE, PLANTED = Plan(), Plan(dim=32, subsample=1e-3)
@@ -65,7 +70,7 @@ NOUNS = """
 """
 
 
-# ---- Training; the same as in notebook 03
+# ---- Training; the same as in lesson 05
 
 
 def make_loss(name, counts, num_sampled=64, sampler="unigram"):
@@ -136,7 +141,8 @@ def plural_accuracy(vectors, words):
 def quality(label, vectors, words):
     """The scores that the corpus allows: dict of floats."""
     if label == "planted":
-        return {"twins": twins_found(vectors, words)}
+        kept = [i for i, word in enumerate(words) if word.startswith("t") and planted_twin(word) in words]
+        return {"twins": twins_found(vectors[kept], [words[i] for i in kept])}
     return {"plurals": plural_accuracy(vectors, words), **scores(to_keyed_vectors(vectors, words))}
 
 
@@ -164,7 +170,7 @@ def start(name, text, plan, seed, known):
     tables = make_tables(len(text.vocab), plan.dim, seed)
     if known:
         kept = text.vocab.keep_probability(plan.subsample) if plan.subsample else 1
-        tables[2].assign(frequency_biases(name, text.vocab.counts * kept, plan.num_sampled))
+        tables[2].assign(frequency_biases(name, text.vocab.counts * kept, plan.num_sampled, plan.sampler))
     return tables
 
 
@@ -172,7 +178,7 @@ def learn(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss
     """Train until one limit is reached; returns rows (seconds, pairs, scores), `checks` of them, evenly spaced."""
     tf.random.set_seed(seed)
     tables = start(name, text, plan, seed, known)
-    loss = loss or make_loss(name, text.vocab.counts, plan.num_sampled)
+    loss = loss or make_loss(name, text.vocab.counts, plan.num_sampled, plan.sampler)
     step, batches = adagrad_step(loss, tables, plan.lr), epochs(text, plan, seed)
     step(*next(batches)).numpy()  # compiles
     rows, done, busy = [], plan.batch, 0.0
@@ -189,18 +195,19 @@ def learn(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss
 
 
 def memory(sizes):
-    """Rows {loss, vocabulary, peak_mb}: what three steps add to a process of their own that has its tables already."""
+    """Rows {loss, vocabulary, peak_mb}: what a step adds to a process that holds its tables and Adagrad's sums."""
     plans = [(name, size) for size in sizes for name in MEMORY_LOSSES]
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with patch.dict(os.environ, FREED_AT_ONCE), spawn.Pool(1, maxtasksperchild=1) as pool:
         peaks = list(tqdm(pool.imap(peak_mb, plans), "memory", len(plans), file=sys.stdout, leave=False))
     return [{"loss": name, "vocabulary": size, "peak_mb": mb} for (name, size), mb in zip(plans, peaks, strict=True)]
 
 
 def peak_mb(plan):
-    """How much the resident memory rises during the steps, looked at every half millisecond."""
+    """How much the resident memory rises during three steps, looked at every half millisecond."""
     name, size = plan
-    one_step(name, 100)()  # the libraries and the compiler take their memory
     step, done = one_step(name, size), threading.Event()
+    step()  # compiles, and makes Adagrad's sums of squares, as large as the tables
     seen = [psutil.Process().memory_info().rss]
 
     def look():
@@ -271,6 +278,16 @@ def compare(text, plan, seeds, starts=("frequency",), **limits):
     return rows
 
 
+def compare_samplers(text, pairs, seeds):
+    """Rows {sampler, loss, seed, seconds, pairs, scores}: two losses trained with each sampler, on the same pairs."""
+    plans = [(sampler, name, seed) for sampler in SAMPLERS for name in SAMPLED for seed in range(seeds)]
+    rows = []
+    for sampler, name, seed in tqdm(plans, "samplers", file=sys.stdout, leave=False):
+        (row,) = learn(name, text, replace(BASE, sampler=sampler), seed, pairs=pairs)
+        rows.append({"sampler": sampler, "loss": name, "seed": seed, **row})
+    return rows
+
+
 def sweep(text, pairs, seeds):
     """Rows {setting, value, seed, seconds, pairs, scores} of SGNS, each with one setting of BASE changed."""
     plans = [(setting, value, seed) for setting, values in SWEEPS.items() for value in values for seed in range(seeds)]
@@ -309,14 +326,14 @@ def print_rows(title, rows):
 def arguments():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.losses", description="Cost and quality of the losses")
     parser.add_argument("--corpus", default="docs", help="docs, text8 or a path (default: docs)")
-    parser.add_argument("--vocabulary", type=positive, default=20_000, help="rows of its tables (default: 20000)")
+    parser.add_argument("--vocabulary", type=positive, default=20_000, help="rows for samplers and settings (20000)")
     parser.add_argument(
-        "--small-vocabulary", type=positive, default=2_000,
-        help="rows for the same number of pairs: with more, the full softmax takes very long (default: 2000)",
+        "--small-vocabulary", type=positive, default=10_000,
+        help="rows of the tables of the runs that compare the losses on the corpus (default: 10000)",
     )  # fmt: skip
     parser.add_argument("--seeds", type=positive, default=3, help="runs of each comparison (default: 3)")
-    parser.add_argument("--seconds", type=float, default=20.0, help="wall time of a run on the corpus (default: 20)")
-    parser.add_argument("--pairs", type=positive, default=2_000_000, help="of each run of the settings")
+    parser.add_argument("--seconds", type=float, default=10.0, help="wall time of a run on the corpus (default: 10)")
+    parser.add_argument("--pairs", type=positive, default=2_000_000, help="of each run of samplers and settings")
     parser.add_argument("--same-pairs", type=positive, default=1_000_000, help="of the runs that compare the losses")
     parser.add_argument("--sizes", type=positive, nargs="+", default=SIZES, help="vocabularies of the cost of a step")
     parser.add_argument("--tables", choices=TABLES, nargs="+", default=TABLES, help="which to measure (default: all)")
@@ -329,15 +346,17 @@ def measured(options, text, small, planted):
     by_seeds, same = options.seeds, options.same_pairs
     work = {
         "machine": machine,
-        "memory": lambda: memory(options.sizes[-4:]),
+        "memory": lambda: memory(options.sizes[-3:]),
         "cost": lambda: cost(options.sizes),
+        "samplers": lambda: compare_samplers(text, options.pairs, by_seeds),
         "sweeps": lambda: sweep(text, options.pairs, by_seeds),
         "precision": lambda: precision(planted, same, by_seeds),
         "quality": lambda: [
+            *compare(Text("planted", 100), PLANTED, by_seeds, pairs=same, checks=4),
             *compare(planted, PLANTED, by_seeds, ("zero", "frequency"), pairs=same),
-            *compare(planted, PLANTED, by_seeds, seconds=options.seconds / 5, checks=4),
+            *compare(planted, PLANTED, by_seeds, seconds=0.4 * options.seconds, checks=4),
             *compare(small, BASE, by_seeds, pairs=same),
-            *compare(text, BASE, by_seeds, seconds=options.seconds, checks=4),
+            *compare(small, BASE, by_seeds, seconds=options.seconds, checks=4),
         ],
     }
     for name in TABLES:

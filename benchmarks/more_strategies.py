@@ -1,4 +1,4 @@
-"""Strategies that notebook 06 does not tell, only its table shows: as those of helpers.exchange.strategies.
+"""Strategies that lesson 12 does not tell, only its table shows: as those of helpers.exchange.strategies.
 
 `ALL` has every strategy by name, `planned` the cost of each, `read` the text for all of them.
 """

@@ -1,6 +1,6 @@
 """Workers and parameter servers on two hosts, by link: `python -m benchmarks.servers_bandwidth`, as root on Linux.
 
-One worker and one server on each host, each host with cores of its own, train with the local steps of notebook 07: so
+One worker and one server on each host, each host with cores of its own, train with the local steps of lesson 16: so
 many steps for each pull and push. Beside the measurement stands one host alone, with one worker and one server, and
 what its speed, the bytes of a call and the bandwidth of the link predict. Half of all rows live on the other host.
 """
@@ -23,82 +23,14 @@ from benchmarks.on_hosts import add_links, gain_of, place_of, start_server
 from benchmarks.options import check_writable, positive, write_json
 from helpers.cluster.parameter_servers import attach_servers
 from helpers.cluster.processes import kill
-from helpers.cluster.sharded_tables import bundle, make_table, shards
-from helpers.text import skipgram
+from helpers.cluster.sharded_tables import bundle, shards
+from helpers.exchange.server_steps import local_word2vec, new_tables, noise, own_pairs
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
-from helpers.word2vec.losses import frequency_biases
 from helpers.word2vec.pair_dataset import pair_dataset
 from laptop_cluster import hosts
 
 BATCH, NEGATIVES, WINDOW, DIM, LR = 128, 64, 5, 128, 5.0
-
-
-def add(table, rows, change):
-    first = 0
-    for shard in shards(table):
-        last = first + shard.shape[0]
-        here = tf.where((rows >= first) & (rows < last))[:, 0]
-        local = tf.gather(rows, here) - first
-        shard.scatter_add(tf.IndexedSlices(tf.gather(change, here), local))
-        first = last
-
-
-def new_tables(strategy, vocab, dim):
-    rows, small = len(vocab), 0.5 / dim
-    tables = [make_table(strategy, (rows, dim), -small, small)]
-    tables += [make_table(strategy, s) for s in ((rows, dim), (rows,))]
-    start = frequency_biases("sgns", vocab.counts, NEGATIVES)
-    add(tables[2], tf.range(rows), start)
-    return tables
-
-
-def noise(n, vocab):
-    drawn = tf.random.fixed_unigram_candidate_sampler(
-        [[0]], 1, n, unique=False, range_max=len(vocab), distortion=0.75,
-        unigrams=[float(count) for count in vocab.counts],
-    )  # fmt: skip
-    return tf.cast(drawn.sampled_candidates, tf.int32)
-
-
-def negative_sampling(rows, others, biases):
-    n = tf.shape(rows)[0]
-    true = tf.reduce_sum(rows * others[:n], axis=1) + biases[:n]
-    sampled = tf.matmul(rows, others[n:], transpose_b=True) + biases[n:]
-    losses = tf.reduce_sum(tf.nn.softplus(sampled), axis=1)
-    return tf.reduce_mean(tf.nn.softplus(-true) + losses)
-
-
-def local_steps(tables, ids, loss, lr):
-    different, places = zip(*[tf.unique(tf.reshape(wanted, [-1])) for wanted in ids], strict=True)
-    places = [tf.reshape(place, tf.shape(wanted)) for place, wanted in zip(places, ids, strict=True)]
-    pulled = [tf.nn.embedding_lookup(table, rows) for table, rows in zip(tables, different, strict=True)]
-    copies, total = list(pulled), 0.0
-    for step in tf.range(tf.shape(places[0])[0]):
-        current = [place[step] for place in places]
-        rows = list(map(tf.gather, copies, current))
-        with tf.GradientTape() as tape:
-            tape.watch(rows)
-            value = loss(*rows)
-        found = tape.gradient(value, rows)
-        copies = [
-            tf.tensor_scatter_nd_sub(copy, place[:, None], lr * gradient)
-            for copy, place, gradient in zip(copies, current, found)
-        ]
-        total += value
-    for table, rows, new, old in zip(tables, different, copies, pulled):
-        add(table, rows, new - old)
-    return total / tf.cast(tf.shape(places[0])[0], total.dtype)
-
-
-def local_word2vec(tables, vocab, lr, k):
-    def step(centers, contexts):
-        negatives = tf.reshape(noise(k * NEGATIVES, vocab), [k, NEGATIVES])
-        others = tf.concat([tf.reshape(contexts, [k, -1]), negatives], axis=1)
-        wanted = [tf.reshape(centers, [k, -1]), others, others]
-        return local_steps(tables, wanted, negative_sampling, lr)
-
-    return step
 
 
 @contextlib.contextmanager
@@ -117,22 +49,11 @@ def servers(machines, n):
         kill(psutil.Process(process.pid) for process in processes)
 
 
-def own_pairs(cluster, ids, size):
-    """Pairs for each worker from its own part of the text, as in notebook 07."""
-    workers = len(cluster.spec["worker"])
-
-    def make():
-        parts = [pair_dataset(skipgram.shard(ids, part, workers), size, WINDOW, seed=part) for part in range(workers)]
-        me = tf.data.Dataset.from_tensors(tf.distribute.coordinator.experimental_get_current_worker_index()).repeat()
-        return tf.data.Dataset.choose_from_datasets([part.repeat() for part in parts], me)
-
-    return iter(cluster.coordinator.create_per_worker_dataset(make))
-
-
 def make_run(cluster, ids, vocab, k):
     """A function: train so many calls of k steps on new tables; returns (pairs/s, loss of the last fifth)."""
-    tables = new_tables(cluster.strategy, vocab, DIM)
-    steps, source = bundle(local_word2vec(tables, vocab, LR, k), 1), own_pairs(cluster, ids, k * BATCH)
+    tables = new_tables(cluster.strategy, vocab, DIM, NEGATIVES)
+    steps = bundle(local_word2vec(tables, vocab, LR, k, NEGATIVES), 1)
+    source = own_pairs(cluster, ids, k * BATCH, WINDOW)
     parts = [part for table in tables for part in shards(table)]
     start = [part.numpy() for part in parts]
 
@@ -150,7 +71,7 @@ def make_run(cluster, ids, vocab, k):
 
 
 def bytes_of_call(ids, vocab, k):
-    """What a call pulls and pushes by the formula of notebook 07."""
+    """What a call pulls and pushes by the formula of lesson 16."""
     centers, contexts = next(iter(pair_dataset(ids, k * BATCH, WINDOW, seed=1)))
     others = tf.concat([contexts, noise(k * NEGATIVES, vocab)], axis=0)
     rows = [len(np.unique(side)) for side in (centers, others)]

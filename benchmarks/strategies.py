@@ -1,6 +1,6 @@
 """Every strategy with its quality: `python -m benchmarks.strategies [--corpus docs] [--epochs 1] [--strategies A B]`.
 
-Each strategy of notebook 06, and some more, trains on one rank and on two, for as many pairs as `--epochs` epochs have;
+Each strategy of lesson 12, and some more, trains on one rank and on two, for as many pairs as `--epochs` epochs have;
 the two ranks also run for a moment with communication disabled, which shows what it costs. gensim with two workers
 beside.
 """

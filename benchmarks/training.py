@@ -1,4 +1,4 @@
-"""A loop that trains by any strategy of notebook 06, or of more_strategies, and measures."""
+"""A loop that trains by any strategy of lesson 12, or of more_strategies, and measures."""
 
 import time
 from functools import partial

@@ -1,11 +1,16 @@
 """The book: every notebook as it was saved, rendered by Sphinx. `make book` builds it; nothing is executed."""
 
 import re
+import sys
+from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
+
+sys.path.insert(0, str(Path(__file__).parent))
+from gathered import write_pages
 
 project = "Distributed word2vec you can watch running"
 copyright = author = "the authors of the course"
@@ -18,10 +23,11 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["**/.ipynb_checkpoints"]
+exclude_patterns = ["**/.ipynb_checkpoints", "**/mine"]
 nb_execution_mode = "off"
 nb_ipywidgets_js = {}
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # the default, CommonMark, knows no tables
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]
@@ -98,7 +104,9 @@ def linked(word, term, seen):
 
 
 def math_inline(translator, node):
-    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    formula = tex2mathml(node.astext(), as_block=False)
+    wide = len(node.astext()) > 40  # characters of TeX: it may be wider than a phone, and no browser breaks it
+    translator.body.append(f'<span class="wide-math">{formula}</span>' if wide else formula)
     raise nodes.SkipNode
 
 
@@ -110,3 +118,4 @@ def math_block(translator, node):
 def setup(app):
     app.add_html_math_renderer("mathml", (math_inline, None), (math_block, None))
     app.add_post_transform(GlossaryLinks)
+    app.connect("builder-inited", write_pages)

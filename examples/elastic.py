@@ -27,6 +27,8 @@ from helpers.cluster.logs import tail
 from helpers.cluster.processes import Family, kill
 from helpers.cluster.rendezvous import LOOPBACK
 
+MEET = 120  # seconds that the others wait for a new process, which first imports TensorFlow, on a busy machine slowly
+
 
 class ElasticFailure(RuntimeError):
     """The processes ended, or did not do in time what was waited for. Ends with the last lines of their logs."""
@@ -104,7 +106,7 @@ class Job(contextlib.AbstractContextManager):
         (self.folder / "limits").write_bytes(pickle.dumps((hosts, start, limits)))
         self.driver = self._family.start(
             [sys.executable, "-m", "examples.elastic", "drive", self.folder],
-            env={**DEFAULT_ENV, "CUDA_VISIBLE_DEVICES": ""},
+            env={**DEFAULT_ENV, "CUDA_VISIBLE_DEVICES": "", "HOROVOD_GLOO_TIMEOUT_SECONDS": str(MEET)},
             log=self.folder / "driver.log",
         )
 

@@ -1,4 +1,4 @@
-"""word2vec on several ranks, the recipe of notebook 05 as a plain script: any launcher can start it.
+"""word2vec on several ranks, the recipe of lesson 09 as a plain script: any launcher can start it.
 
     horovodrun -np 2 python train.py --json losses.json
 

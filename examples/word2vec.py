@@ -302,7 +302,8 @@ def join_ranks():
         try:
             import horovod.tensorflow as hvd
         except ImportError:
-            raise Failure("ranks need Horovod, compiled beside TensorFlow: see the README", os.EX_CONFIG) from None
+            reason = "ranks need Horovod, compiled beside TensorFlow: see docs/clusters.md"
+            raise Failure(reason, os.EX_CONFIG) from None
         if int(os.environ.get("HOROVOD_CROSS_SIZE", 1)) > 1:  # over Gloo the others use this host's own name
             from helpers.cluster.rendezvous import check_own_name
 

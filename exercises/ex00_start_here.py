@@ -2,41 +2,7 @@
 
 import numpy as np
 
-from exercises import ANYTHING, Case, Exercise, Mistake
-
-measured_efficiency = Exercise(
-    cases=[
-        Case(
-            args=(0.02, 0.05, 2),
-            answer=0.4,
-            mistakes=[
-                Mistake(
-                    lambda alone, together, n: n * alone / together,
-                    "0.8 is the speed-up of two ranks; the efficiency is that divided by the "
-                    "number of ranks",
-                ),
-                Mistake(
-                    lambda alone, together, n: alone / (n * together),
-                    "each of the two ranks does a batch of its own, so two "
-                    "batches are done in a step",
-                ),
-                Mistake(
-                    lambda alone, together, n: together / alone,
-                    "the step with the exchange takes longer, so the efficiency is below 1; divide "
-                    "the other way round",
-                ),
-            ],
-        ),
-        Case(
-            args=(1.0, 1.0, 8),
-            answer=1,
-            hint="eight ranks at full speed have the speed-up 8 and the efficiency 1; "
-            "you have {answer}",
-        ),
-    ],
-    hint="0.02 s alone, 0.05 s with a second rank: two batches in 0.05 s instead of 0.04 s; you "
-    "have {answer}",
-)
+from exercises import Case, Exercise, Mistake
 
 total_of = Exercise(
     cases=[
@@ -57,34 +23,48 @@ total_of = Exercise(
     hint="three ranks hold 1, 2 and 3, ask them with connect(3); you have {answer}",
 )
 
-average_on_ranks = Exercise(
+
+def touched_only(parts):
+    """Divide each row by the number of ranks that have touched it."""
+    rows = {row for part in parts for row in part}
+    found = {row: [part[row] for part in parts if row in part] for row in rows}
+    return {row: sum(gradients) / len(gradients) for row, gradients in found.items()}
+
+
+def summed(parts):
+    """Add up, and do not divide."""
+    return {row: len(parts) * gradient for row, gradient in right_average(parts).items()}
+
+
+def last_wins(parts):
+    """Overwrite what another rank has at the same row."""
+    merged = {row: gradient for part in parts for row, gradient in part.items()}
+    return {row: gradient / len(parts) for row, gradient in merged.items()}
+
+
+def right_average(parts):
+    """Sum over the ranks, divided by their number."""
+    rows = {row for part in parts for row in part}
+    return {row: sum(part.get(row, 0.0) for part in parts) / len(parts) for row in rows}
+
+
+average_rows = Exercise(
     cases=[
         Case(
-            args=([[2.0, 4.0], [6.0, 0.0], [1.0, 2.0]],),
-            answer=[[3, 2], [3, 2], [3, 2]],
+            args=([{3: 4.0, 7: 2.0}, {7: 6.0}],),
+            answer={3: 2.0, 7: 4.0},
             mistakes=[
                 Mistake(
-                    lambda tensors: [np.sum(tensors, axis=0)] * len(tensors),
-                    "that is the sum; allreduce divides it by the number of ranks "
-                    "unless told otherwise",
+                    touched_only,
+                    "rank 1 has not touched row 3: its gradient there is 0, and it counts",
                 ),
-                Mistake(
-                    lambda tensors: np.mean(tensors, axis=0),
-                    "three ranks take part, and each of them gets a result",
-                ),
-                Mistake(
-                    lambda tensors: [np.mean(tensors, axis=0), ANYTHING, ANYTHING],
-                    "after an allreduce every rank holds the same numbers",
-                ),
-                Mistake(
-                    lambda tensors: [[np.mean(row)] * len(row) for row in tensors],
-                    "that is the mean over the numbers of one rank; "
-                    "average over the ranks, place by place",
-                ),
+                Mistake(summed, "that is the sum over the ranks; divide it by their number"),
+                Mistake(last_wins, "both ranks have touched row 7: add up 2 and 6 before you divide"),
             ],
         ),
+        Case(args=([{1: 1.0}],), answer={1: 1.0}, hint="one rank keeps its gradient; you have {answer}"),
     ],
-    hint="from [2, 4], [6, 0], [1, 2] each rank gets [3, 2]; you have {answer}",
+    hint="two ranks: row 3 has 4 and nothing, row 7 has 2 and 6; you have {answer}",
 )
 
 global_mean = Exercise(

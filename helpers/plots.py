@@ -1,7 +1,9 @@
 """One look for every figure and table of the course."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 from IPython.display import Markdown
+from matplotlib.patches import Patch
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # rank 0 to 3; they stay apart for colour-blind readers
 SERIAL = "#555555"  # whatever runs in one process
@@ -19,3 +21,92 @@ def table(columns, rows):
     """
     lines = [columns, ["---"] * len(columns), *rows]
     return Markdown("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines))
+
+
+def gantt(ax, spans_of_ranks, colors, legend=True):
+    """Draw what each rank did when: time from left to right, in ms from the first beginning on, a bar for each rank.
+
+    spans_of_ranks: of each rank its (what, begin, end), in seconds of one clock. colors: {what: its colour}. legend:
+    whether it stands below.
+    """
+    zero = min(begin for spans in spans_of_ranks for _, begin, _ in spans)
+    for rank, spans in enumerate(spans_of_ranks):
+        for what, begin, end in spans:
+            ax.barh(rank, 1e3 * (end - begin), left=1e3 * (begin - zero), color=colors[what])
+    ranks = range(len(spans_of_ranks))
+    ax.set(xlabel="ms", yticks=ranks, yticklabels=[f"rank {rank}" for rank in ranks])
+    ax.invert_yaxis()
+    ax.grid(False)
+    if legend:
+        drawn = {what for spans in spans_of_ranks for what, *_ in spans}
+        patches = [Patch(color=color, label=what) for what, color in colors.items() if what in drawn]
+        ax.legend(handles=patches, loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=len(patches), frameon=False)
+
+
+def warm_steps(steps_of_ranks, skip=2):
+    """The steps after the first ones: of each its spans, rank by rank, on a clock that begins with the step.
+
+    steps_of_ranks: of each rank its steps, each a list of (what, begin, end). skip: how many steps warm up.
+    """
+    steps = []
+    for step in list(zip(*steps_of_ranks))[skip:]:
+        zero = min(spans[0][1] for spans in step)
+        steps.append([[(what, begin - zero, end - zero) for what, begin, end in spans] for spans in step])
+    return steps
+
+
+def median_step(steps):
+    """One step for `gantt`: each bar goes from the median of its beginnings to the median of its ends.
+
+    steps: those of `warm_steps`, all with the same bars in the same order.
+    """
+    median = []
+    for steps_of_rank in zip(*steps):
+        bars = []
+        for same_bar in zip(*steps_of_rank):
+            whats, begins, ends = zip(*same_bar)
+            bars.append((whats[0], np.median(begins), np.median(ends)))
+        median.append(bars)
+    return median
+
+
+def cells(ax, row, left, values, colors):
+    """Draw the numbers of a rank as a row of boxes.
+
+    ax: of matplotlib. row: 0 for the topmost. left: where the row begins. values: the numbers. colors: {number: its
+    colour}; the others are grey.
+    """
+    for place, value in enumerate(values):
+        color = colors.get(value, "#dddddd")
+        corner = left + place, -row
+        ax.add_patch(plt.Rectangle(corner, 0.92, 0.8, color=color, linewidth=0))
+        shade = "white" if value in colors else "black"
+        ax.text(left + place + 0.46, 0.4 - row, f"{value:g}", color=shade, ha="center", va="center", size=8)
+
+
+def draw_collectives(panels):
+    """Draw what ranks had and what they got, a row for each rank; a number has the colour of the one rank that had it.
+
+    panels: {title: (what each rank had, what each rank got)}, of each rank a list of numbers.
+    """
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)  # the last row may have a single panel
+    _, axes = plt.subplots(rows, columns, squeeze=False, figsize=(3.4 * columns, 1.9 * rows))
+    for ax in axes.flat:
+        ax.axis("off")
+    for ax, (title, (before, after)) in zip(axes.flat, panels.items()):
+        _draw_collective(ax, title, before, after)
+    plt.show()
+
+
+def _draw_collective(ax, title, before, after):
+    owners = {value: [rank for rank, row in enumerate(before) if value in row] for row in before for value in row}
+    colors = {value: COLORS[who[0]] for value, who in owners.items() if len(who) == 1}
+    right = max(map(len, before)) + 1
+    for row in range(len(before)):
+        ax.text(-0.1, 0.4 - row, f"rank {row} ", ha="right", va="center", size=8)
+        cells(ax, row, 0, before[row], colors)
+        cells(ax, row, right, after[row], colors)
+    ax.text(right - 0.54, 1.1 - len(before) / 2, "→", ha="center", va="center")
+    width = right + max(map(len, after))
+    ax.set(title=title, xlim=(0, width + 0.8), ylim=(0.9 - len(before), 0.9))

@@ -9,6 +9,7 @@ from pathlib import Path
 import ipyparallel as ipp
 from waiting import wait_for
 
+from helpers.cluster.engines import CONTROLLER
 from helpers.cluster.environment import OF_MPI
 
 SELDOM = {"HOROVOD_CYCLE_TIME": "5"}  # ms, for ranks of a whole file of tests: they ask each other less often for work
@@ -21,6 +22,9 @@ class Cluster:
 
     def __init__(self, n, *options):
         self.n = n
+        settings = self.file.parent.with_name("ipcontroller_config.py")
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text("".join(f"c.{option.removeprefix('--')}\n" for option in CONTROLLER))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "ipyparallel.cluster", "start", "-n", str(n), *options],
             stderr=subprocess.DEVNULL,

@@ -13,38 +13,66 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED_MAGICS = {"px", "matplotlib", "time", "capture"}
-STANDS_IN = {  # notebook: module: what both define, and what must be the same code
-    "02": {
-        "helpers.text.skipgram": (
-            "generate_batch pairs_within draw_reach skipgram_pairs subsample shard pairs_of_block cut_batches "
-            "pair_batches"
-        ),
-        "helpers.word2vec.pair_dataset": "thinned block_pairs pair_dataset",
-    },
+STANDS_IN = {  # lesson: module: what both define, and what must be the same code
     "03": {
-        "helpers.word2vec.losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
-        "benchmarks.losses": "make_loss adagrad_step mixed_sgns",
+        "helpers.text.skipgram": "generate_batch pairs_within draw_reach skipgram_pairs subsample shard",
     },
-    "04": {"helpers.exchange.ring": "ring_allreduce bare_ring", "benchmarks.allreduce": "compare_with_sockets"},
-    "05": {"helpers.text.skipgram": "shard", "helpers.word2vec.model": "make_tables nce_loss make_step"},
-    "06": {
+    "04": {
+        "helpers.text.skipgram": "pairs_of_block cut_batches pair_batches",
+        "helpers.word2vec.pair_dataset": "pair_dataset",
+    },
+    "05": {
+        "helpers.word2vec.losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
+        "benchmarks.losses": "make_loss adagrad_step",
+    },
+    "06": {"benchmarks.losses": "make_loss adagrad_step mixed_sgns"},
+    "08": {
+        "helpers.exchange.ring": "ring_allreduce bare_ring",
+        "benchmarks.allreduce": "compare_with_sockets",
+    },
+    "09": {"helpers.text.skipgram": "shard", "helpers.word2vec.model": "make_tables nce_loss make_step"},
+    "12": {
         "helpers.exchange.strategies": (
             "batch_loss apply_gradients make_taped batch_gradients make_deduplicated small_steps side_by_side add_rows "
             "all_rows make_local_sgd make_overlapped"
         ),
         "helpers.word2vec.model": "merge",
-        "helpers.word2vec.merging": "due_rows merge_changes",
-        "helpers.word2vec.block_trainer": "block_changes",
+        "helpers.word2vec.merging": "due_rows",
         "helpers.exchange.cost_model": "row_bytes planned predicted",
     },
-    "07": {
-        "helpers.cluster.sharded_tables": "shards lookup gradients bundle",
-        "helpers.word2vec.model": "merge",
-        "benchmarks.servers_bandwidth": "add new_tables noise negative_sampling local_steps local_word2vec",
+    "13": {
+        "helpers.word2vec.block_trainer": "pair_weights block_changes highest_rates",
+        "helpers.word2vec.kernel": "dot_products add_weighted train_words",
+        "helpers.word2vec.merging": "merge_changes",
     },
+    "14": {"helpers.word2vec.schedule": "schedule bounded_changes"},
+    "15": {
+        "helpers.cluster.sharded_tables": "shards lookup gradients sgd add",
+        "helpers.word2vec.model": "merge",
+        "helpers.exchange.server_steps": "new_tables noise negative_sampling plain_step own_pairs",
+    },
+    "16": {
+        "helpers.cluster.sharded_tables": "bundle",
+        "helpers.exchange.server_steps": "local_steps local_word2vec",
+    },
+    "17": {
+        "helpers.exchange.three_ways": (
+            "loss_and_gradients train_rank OnServer make_steps Hogwild run_threads"
+        ),
+    },
+    "18": {"helpers.cluster.sharded_tables": "make_table"},
+    "21": {
+        "helpers.word2vec.resumable": "Recipe Progress epoch_order next_words next_batch",
+        "helpers.word2vec.checkpoints": "save_checkpoint read_checkpoint restore_checkpoint",
+    },
+    "22": {"helpers.word2vec.resumable": "expected_draws sum_of_losses start_model make_training_step"},
+    "27": {"helpers.digits": "product ProductLayer own_layer cnn OnRanks compiled digits means_and_count"},
+    "28": {"helpers.digits": "twenty wide"},
 }
-TAKES = re.compile(
-    r"^\*\*It takes\*\* about (?:(\d+) min)? ?(?:(\d+) s)? on 2 cores, and (\d+\.\d) GB of memory", re.MULTILINE
+YOU = re.compile(r"^\*\*It takes you\*\* about (\d+) minutes, with (?:the )?exercises", re.MULTILINE)
+MACHINE = re.compile(
+    r"^\*\*It takes the machine\*\* about (?:(\d+) min)? ?(?:(\d+) s)? on 2 cores, and (\d+\.\d) GB of memory",
+    re.MULTILINE,
 )
 OPENS = {"connect", "start_servers", "attach_servers"}
 CLOSES = {"close", "stop", "shutdown", "stop_cluster", "__exit__"}
@@ -332,7 +360,7 @@ def solution_blocks(markdown):
     return re.findall(r"^```python\n(.*?)^```", markdown, re.DOTALL | re.MULTILINE)
 
 
-# ---- links, and README
+# ---- links, and the table of lessons
 
 
 def links(path):
@@ -357,17 +385,31 @@ def bad_links(markdown, folder, root):
     return found
 
 
-def readme_rows(readme, notebooks):
-    """Every notebook has a row in a table of the README, which says of it what its header says."""
-    rows = readme.read_text(encoding="utf-8").splitlines()
+def header(path):
+    """The first cell says how long the lesson takes a person, an hour at most, and how long the machine."""
+    opening = cells(path)[0].source
+    you, machine = YOU.search(opening), MACHINE.search(opening)
+    problems = {
+        "no **It takes you** about 50 minutes, with the exercises": you is None,
+        "more than 60 minutes: these are two lessons": you is not None and int(you[1]) > 60,
+        "no **It takes the machine** about 1 min 20 s on 2 cores, and 2.0 GB of memory": machine is None,
+    }
+    return [f"{path.name}: {problem}" for problem, there in problems.items() if there]
+
+
+def table_rows(page, notebooks):
+    """Every lesson has a row in the table of lessons, which says of it what its header says."""
+    rows = page.read_text(encoding="utf-8").splitlines()
     found = []
     for path in notebooks:
-        row = next((row for row in rows if row.startswith("|") and f"](notebooks/{path.name})" in row), "")
-        takes = TAKES.search(cells(path)[0].source)
-        if takes is None:
-            found.append(f"{path.name}: no **It takes** about 1 min 20 s on 2 cores, and 2.0 GB of memory")
-        elif not row.endswith(f" | {time_of(takes)} | {takes[3]} GB |"):
-            found.append(f"README: no row with {time_of(takes)} and {takes[3]} GB for {path.name}")
+        row = next((row for row in rows if row.startswith("|") and f"](../notebooks/{path.name})" in row), "")
+        opening = cells(path)[0].source
+        you, machine = YOU.search(opening), MACHINE.search(opening)
+        if you is None or machine is None:
+            continue  # the rule `header` says so
+        end = f" | {you[1]} min | {time_of(machine)} | {machine[3]} GB |"
+        if not row.endswith(end):
+            found.append(f"{page.name}: no row that ends in{end} for {path.name}")
     return found
 
 
@@ -375,14 +417,15 @@ def time_of(takes):
     return " ".join(f"{number} {unit}" for number, unit in ((takes[1], "min"), (takes[2], "s")) if number)
 
 
-def readme_links(readme):
-    """The links of the README to files lead to files of this repository."""
-    text = readme.read_text(encoding="utf-8")
-    return [f"README: {complaint}" for complaint in bad_links(text, readme.parent, readme.parent)]
+def page_links(page, root):
+    """The links of a page to files lead to files of this repository."""
+    text = page.read_text(encoding="utf-8")
+    return [f"{page.name}: {complaint}" for complaint in bad_links(text, page.parent, root)]
 
 
 RULES = (
     file_format,
+    header,
     executed,
     ignored_outputs,
     no_leaks,

@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import losses as benchmark
-from helpers.word2vec.losses import LOSSES, Samples, full_softmax, sgns
+from helpers import recorded
+from helpers.word2vec.losses import LOSSES, SAMPLERS, Samples, full_softmax, sgns
 
 V, DIM, BATCH = 40, 5, 7
 COUNTS = np.array([3, *(1000 // np.arange(1, V))])
@@ -89,6 +90,7 @@ def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
     found = json.loads((tmp_path / "out.json").read_text())
     assert set(found) == {"settings", *benchmark.TABLES}
     assert {row["loss"] for row in found["cost"]} == set(LOSSES)
+    assert {row["sampler"] for row in found["samplers"]} == set(SAMPLERS)
     assert {row["loss"] for row in found["memory"]} == set(benchmark.MEMORY_LOSSES)
     assert [row["value"] for row in found["sweeps"]] == [0.1, 1.0]
     assert {row["limit"] for row in found["quality"]} == {"time", "pairs"}
@@ -110,3 +112,25 @@ def test_a_corpus_that_is_not_there_is_one_sentence(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["losses", "--corpus", "/nowhere.txt"])
     with pytest.raises(SystemExit, match="^There is no file /nowhere.txt"):
         benchmark.main()
+
+
+# ---- What lesson 06 reads of it
+
+
+def test_crossover_of_two_straight_lines_on_logarithmic_scales():
+    assert recorded.crossover([10, 1000], [1, 100], [10, 10]) == pytest.approx(100)
+    assert recorded.crossover([10, 100, 1000], [1, 10, 100], [2, 5, 5]) == pytest.approx(10 * 10**0.5)
+    with pytest.raises(ValueError, match="smaller"):
+        recorded.crossover([10, 100], [2, 3], [1, 1])
+    with pytest.raises(ValueError, match="larger"):
+        recorded.crossover([10, 100], [1, 2], [3, 3])
+
+
+def test_recorded_numbers_are_taken_from_their_rows():
+    cost = [("full_softmax", 64, 10, 1.0), ("full_softmax", 64, 20, 2.0), ("nce", 64, 20, 3.0), ("nce", 8, 10, 4.0)]
+    cost = [dict(zip(("loss", "num_sampled", "vocabulary", "ms"), row, strict=True)) for row in cost]
+    assert [part.tolist() for part in recorded.cost_beside_full({"cost": cost}, "nce", 64)] == [[20], [3], [2]]
+    run = {"loss": "nce", "vocabulary": 10, "limit": "time", "start": "frequency"}
+    quality = [{**run, "seed": seed, "twins": seed + check} for seed in (0, 10) for check in (1, 2, 3)]
+    bench = {"settings": {"seeds": 2}, "quality": [*quality, {**quality[0], "start": "zero"}]}
+    assert recorded.final(bench, "nce", "twins", 10, "time").tolist() == [3, 13]

@@ -34,7 +34,7 @@ def double(x):
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
     """The book as `make book` makes it, in a path with a space, without a display."""
-    parts = ("book", "figures", "examples", "helpers", "README.md", "notebooks")
+    parts = ("book", "figures", "examples", "helpers", "docs", "README.md", "notebooks")
     folder = copied(tmp_path_factory.mktemp("a book"), *parts)
     command, environment = ["make", "--old-file=setup", "book"], without_make_and_display()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
@@ -43,7 +43,8 @@ def book(tmp_path_factory):
 
 
 def tiny_book(folder, index):
-    shutil.copy(ROOT / "book" / "conf.py", folder)
+    for name in ("conf.py", "gathered.py"):
+        shutil.copy(ROOT / "book" / name, folder)
     (folder / "_static").mkdir()
     (folder / "index.md").write_text(index)
     (folder / "other.md").write_text("# Other\n\n## A place\n")
@@ -72,15 +73,27 @@ def test_formulas_and_numpy_docstrings_are_read(tmp_path):
 
 
 def test_every_notebook_has_its_page_and_its_time(book):
-    rows = (book / "index.html").read_text().partition("start-map")[2].split("</tr>")
+    table = (book / "docs" / "lessons.html").read_text().partition("<tbody>")[2]
+    rows = table.partition("</tbody>")[0].split("</tr>")
     for path in (ROOT / "notebooks").glob("*.ipynb"):
         assert (book / "notebooks" / f"{path.stem}.html").exists()
-        row = next(row for row in rows if f'href="notebooks/{path.stem}.html"' in row)
+        row = next(row for row in rows if f'href="../notebooks/{path.stem}.html"' in row)
         assert re.search(r"<p>(\d+ min ?)?(\d+ s)?</p>", row)
 
 
+def test_the_boxes_and_the_mistakes_have_a_page_each(book):
+    boxes = (book / "docs" / "you_may_have_read.html").read_text()
+    said = sum(path.read_text().count("> **You may have read**") for path in (ROOT / "notebooks").glob("*.ipynb"))
+    items = boxes.partition('<article class="bd-article"')[2].partition("</article>")[0].count("<li>")
+    assert items == said > 20
+    assert 'href="../notebooks/15_parameter_server.html"' in boxes
+    mistakes = (book / "docs" / "mistakes.html").read_text()
+    assert "rank 0 has three times as many examples" in mistakes
+    assert 'href="../notebooks/00_start_here.html"' in mistakes
+
+
 def test_a_page_links_the_glossary_and_the_api_links_the_source(book):
-    assert "../glossary.html#term-rank" in (book / "notebooks" / "05_horovod_word2vec.html").read_text()
+    assert "../glossary.html#term-rank" in (book / "notebooks" / "09_horovod_word2vec.html").read_text()
     assert 'href="_modules/helpers/cluster/ranks.html#connect"' in (book / "api.html").read_text()
 
 
@@ -96,6 +109,15 @@ CUT_OFF = """[...document.querySelectorAll('.bd-article pre, .bd-article table, 
 }).map(e => e.outerHTML.slice(0, 200))"""
 
 
+# What is laid out as an ordinary box shows its symbols one below the other.
+NOT_AS_A_FORMULA = """[...document.querySelectorAll('math')].filter(e => !getComputedStyle(e).display.includes('math'))
+    .map(e => e.textContent)"""
+
+
+def test_the_tables_of_the_outputs_are_tables(book):
+    assert [path.name for path in pages(book) if "| --- " in path.read_text()] == []
+
+
 @BROWSER
 @pytest.mark.browser
 def test_every_page_loads_whole_and_nothing_is_cut_off(book):
@@ -108,4 +130,5 @@ def test_every_page_loads_whole_and_nothing_is_cut_off(book):
                 page.set_viewport_size({"width": width, "height": 900})
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, path
                 assert page.evaluate(CUT_OFF) == [], path
+            assert page.evaluate(NOT_AS_A_FORMULA) == [], path
             assert page.said == [], path

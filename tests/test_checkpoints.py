@@ -1,5 +1,6 @@
-"""The checkpoints of notebook 10 where the notebook itself does not look: epochs, broken files, full disks, 3 ranks."""
+"""The checkpoints of lesson 21 where the lesson itself does not look: epochs, broken files, full disks, 3 ranks."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -10,17 +11,18 @@ import pytest
 from shown import shown
 
 from helpers.cluster import connect
+from helpers.word2vec import checkpoints
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
-book = shown("10")
+book = shown("21")
 TEXT = np.random.default_rng(0).integers(0, 50, 1_000)
 RECIPE = book.Recipe(vocab=50, dim=4, batch=64, negatives=8)
 BIASES = np.zeros(50, np.float32)
 
 
-def model(distribute=None, biases=BIASES):
+def model(hvd=None, biases=BIASES):
     tables, optimizer, variables = book.start_model(RECIPE, biases)
-    return book.make_training_step(tables, optimizer, RECIPE, distribute), variables
+    return book.make_training_step(tables, optimizer, RECIPE, hvd), variables
 
 
 def advance(train_one, progress, steps, rank=0, size=1):
@@ -72,6 +74,22 @@ def test_a_file_that_is_cut_anywhere_is_refused_in_one_sentence_and_nothing_is_c
     assert book.largest_difference(before, book.values(variables)) == 0
 
 
+@pytest.mark.parametrize("module", [book, checkpoints])
+def test_a_header_without_a_field_is_refused_and_nothing_is_changed(tmp_path, module):
+    """Else rank 0 alone would fail, halfway, and the others wait for its broadcast."""
+    path = tmp_path / "model.npz"
+    _, variables, _ = saved_run(path, 1)
+    header, arrays = book.read_checkpoint(path)
+    del header["random"]
+    np.savez(path, header=json.dumps(header), **{f"v{i}": array for i, array in enumerate(arrays)})
+    for variable in variables[:2]:
+        variable.assign(variable + 1)
+    before = book.values(variables)
+    with pytest.raises(ValueError, match="model.npz lacks one of step, epoch, position, random"):
+        module.restore_checkpoint(path, variables)
+    assert book.largest_difference(before, book.values(variables)) == 0
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk here that is always full")
 def test_a_full_disk_leaves_the_previous_checkpoint(tmp_path):
     path = tmp_path / "model"
@@ -104,7 +122,7 @@ def test_whoever_dies_before_the_file_is_renamed_leaves_the_previous_checkpoint(
 
 def continued_on_ranks(path):
     hvd = book.hvd
-    train_one, variables = model(hvd.DistributedGradientTape, BIASES + 1 + hvd.rank())
+    train_one, variables = model(hvd, BIASES + 1 + hvd.rank())
     progress = book.restore_on_ranks(path, variables)
     advance(train_one, progress, 10, hvd.rank(), hvd.size())
     return book.values(variables)

@@ -126,7 +126,7 @@ def test_every_lesson_has_a_notebook_and_each_name_stands_for_one_exercise(monke
         source = (rules.ROOT / "exercises" / f"{lesson}.py").read_text(encoding="utf-8")
         assert source.count(" = Exercise(\n") == len(exercises_of(lesson)), f"a name twice in {lesson}"
     monkeypatch.setattr(checking, "lessons", lambda: [lessons()[0]] * 2)
-    with pytest.raises(ValueError, match="measured_efficiency in ex00_start_here is also"):
+    with pytest.raises(ValueError, match="total_of in ex00_start_here is also"):
         all_exercises.__wrapped__()
 
 

@@ -1,4 +1,4 @@
-"""What lesson 13 does not run on two hosts itself: a wrong name, unequal environments, shared GPUs, benchmarks."""
+"""What lessons 23 and 24 do not run on hosts: a wrong name, unequal environments, shared GPUs, benchmarks."""
 
 import json
 import subprocess

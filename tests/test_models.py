@@ -1,4 +1,4 @@
-"""Functions of notebooks 11 and 14 whose mistakes the notebooks would not notice: Adasum, F1, masks, buckets."""
+"""Functions of lessons 28, 29 and 30 whose mistakes the lessons would not notice: Adasum, F1, masks, buckets."""
 
 from types import SimpleNamespace
 
@@ -24,7 +24,7 @@ SEQEVAL = [  # sentences of tags, right and found, and the F1 that seqeval 1.2.2
 
 def test_adasum_lies_between_average_and_sum():
     rng = np.random.default_rng(0)
-    adasum = taken("11", "adasum", tf=tf).adasum
+    adasum = taken("28", "adasum", tf=tf).adasum
     a = tf.constant(rng.normal(size=[4, 5]))
     b = rng.normal(size=[4, 5])
     b -= np.sum(a * b) / np.sum(a * a) * a  # at right angles
@@ -38,12 +38,12 @@ def test_slot_f1_is_that_of_seqeval(right, found, f1):
     def tags(letters):
         return [[LETTERS[letter] for letter in sentence] for sentence in letters.split()]
 
-    slot_f1 = taken("14", "spans slot_f1", np=np).slot_f1
+    slot_f1 = taken("30", "spans slot_f1", np=np).slot_f1
     assert slot_f1(tags(right), tags(found)) == pytest.approx(f1, abs=1e-6)
 
 
 def test_the_encoder_cannot_see_the_words_it_guesses():
-    training = taken("14", "crossentropy masked_loss text_batches MASK DIM", np=np, tf=tf)
+    training = taken("30", "crossentropy masked_loss text_batches MASK DIM", np=np, tf=tf)
     seen = []
 
     def encoder(ids):
@@ -64,7 +64,7 @@ def test_a_batch_comes_from_one_bucket_and_loses_no_token_and_ranks_share_no_dat
     lengths = np.random.default_rng(0).choice([7, 9, 24, 35], size=4_000)
     x = (np.arange(36) < lengths[:, None]).astype(np.int32)
     y = np.arange(4_000)[:, None]  # each row tells its number
-    dates = taken("14", "BUCKETS date_batches padded_batches sources", np=np, x=x, y=y, lengths=lengths)
+    dates = taken("29", "BUCKETS date_batches padded_batches sources", np=np, x=x, y=y, lengths=lengths)
     rows = [set(), set()]
     for rank in (0, 1):
         batches = dates.sources(rank, 2)["same bucket"]

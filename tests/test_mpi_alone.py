@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = ["00_start_here", "04_collectives", "05_horovod_word2vec"]
+NOTEBOOKS = ["00_start_here", "07_collectives", "09_horovod_word2vec"]
 LONG = "MPI_ALONE" in os.environ  # the suite takes the first only: the others cost four minutes
 # every Python that finds this file first imports it when it starts: kernels, engines and their children
 NO_GLOO = """

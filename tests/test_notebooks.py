@@ -1,4 +1,4 @@
-"""The lessons and README.md keep the rules of notebook_rules.py, and each rule notices a broken notebook."""
+"""The lessons, README.md and docs/ keep the rules of notebook_rules.py, and each rule notices a broken notebook."""
 
 import ast
 import base64
@@ -12,7 +12,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from helpers.text.skipgram import subsample
 
 NOTEBOOKS = sorted((rules.ROOT / "notebooks").glob("*.ipynb"))
-README = rules.ROOT / "README.md"
+LESSONS = rules.ROOT / "docs" / "lessons.md"
+PAGES = sorted([*rules.ROOT.glob("*.md"), *rules.ROOT.glob("docs/*.md"), *rules.ROOT.glob("laptop_cluster/*.md")])
 
 
 def test_there_are_notebooks():
@@ -26,12 +27,19 @@ def test_notebook_keeps(rule, path):
     assert not complaints, "\n  ".join(["", *complaints])
 
 
-def test_readme_has_a_row_for_every_notebook_with_the_time_and_memory_of_its_header():
-    assert rules.readme_rows(README, NOTEBOOKS) == []
+def test_the_table_has_a_row_for_every_lesson_with_the_times_and_memory_of_its_header():
+    assert rules.table_rows(LESSONS, NOTEBOOKS) == []
 
 
-def test_readme_links_lead_to_files():
-    assert rules.readme_links(README) == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_pages_lead_to_files(page):
+    assert rules.page_links(page, rules.ROOT) == []
+
+
+def test_the_readme_links_every_lesson_and_every_page():
+    readme = (rules.ROOT / "README.md").read_text()
+    linked = [*NOTEBOOKS, *rules.ROOT.glob("docs/*.md")]
+    assert [path.name for path in linked if f"/{path.name})" not in readme] == []
 
 
 def test_the_pictures_of_the_readme_are_outputs_of_notebooks_or_of_a_command():
@@ -44,7 +52,7 @@ def test_the_pictures_of_the_readme_are_outputs_of_notebooks_or_of_a_command():
         if "image/png" in output.get("data", {})
     }
     for figure in (rules.ROOT / "figures").glob("*.png"):
-        if f"--figure figures/{figure.name}" in drawn or f'shoot(page, "{figure.stem}")' in drawn:
+        if f"--figure figures/{figure.name}" in drawn or f'"{figure.name}"' in drawn:
             continue
         assert base64.b64encode(figure.read_bytes()).decode() in pictures, f"make {figure.name} anew from its notebook"
 
@@ -58,7 +66,10 @@ def printed(text, name="stdout"):
 
 ((_, SUBSAMPLE),) = rules.definitions(ast.parse(inspect.getsource(subsample)))  # its code, without the docstring
 CELLS = {
-    "title": "# 90 · Doubling\n\n**It takes** about 1 min 20 s on 2 cores, and 2.0 GB of memory.",
+    "title": (
+        "# 90 · Doubling\n\n**It takes you** about 50 minutes, with the exercises.\n\n"
+        "**It takes the machine** about 1 min 20 s on 2 cores, and 2.0 GB of memory."
+    ),
     "connect": "from helpers.cluster import connect\n\nranks = connect(2)",
     "shown": "%%px --local\n" + SUBSAMPLE,  # a definition of helpers, here and on the ranks
     "px": "%%px\nx = 1\nprint(x)",
@@ -98,7 +109,10 @@ def save(tmp_path, monkeypatch):
     """A function that writes a notebook into a small repository."""
     monkeypatch.setitem(rules.STANDS_IN, "90", {"helpers.text.skipgram": "subsample"})
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / "README.md").write_text("| [toy](notebooks/90_toy.ipynb) | 1 min 20 s | 2.0 GB |\n")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text("a toy")
+    row = "| [toy](../notebooks/90_toy.ipynb) | 50 min | 1 min 20 s | 2.0 GB |\n"
+    (tmp_path / "docs" / "lessons.md").write_text(row)
     (tmp_path / "notebooks" / "91_more.ipynb").write_text("{}")
 
     def save(notebook):
@@ -125,6 +139,8 @@ def output(name, text, stream="stdout"):
 
 BROKEN = [
     (rules.file_format, "not python3", lambda notebook: notebook.metadata.kernelspec.update(name="julia")),
+    (rules.header, "two lessons", source("title", CELLS["title"].replace("50", "150"))),
+    (rules.header, "the machine", source("title", "# 90 · Doubling")),
     (rules.executed, "9, should be 1", lambda notebook: find(notebook, "connect").update(execution_count=9)),
     (rules.executed, "stderr", output("px", "a warning", "stderr")),
     (rules.ignored_outputs, "nothing asserted", source("plot", "assert True")),
@@ -171,10 +187,12 @@ def test_the_host_name_is_a_leak(save):
     assert rules.no_leaks(save(notebook), host="anna") == []
 
 
-def test_the_readme_rules_complain(save, tmp_path):
-    readme = tmp_path / "README.md"
+def test_the_rules_of_pages_complain(save, tmp_path):
+    page = tmp_path / "docs" / "lessons.md"
     path = save(good_notebook())
-    assert rules.readme_rows(readme, [path]) == rules.readme_links(readme) == []
-    readme.write_text("| [toy](notebooks/90_toy.ipynb) | 3 s | 2.0 GB |\n![picture](docs/a.png)\n")
-    assert rules.readme_rows(readme, [path]) == ["README: no row with 1 min 20 s and 2.0 GB for 90_toy.ipynb"]
-    assert "docs/a.png" in rules.readme_links(readme)[0]
+    assert rules.table_rows(page, [path]) == rules.page_links(page, tmp_path) == []
+    page.write_text("| [toy](../notebooks/90_toy.ipynb) | 50 min | 3 s | 2.0 GB |\n![picture](a.png)\n")
+    assert rules.table_rows(page, [path]) == [
+        "lessons.md: no row that ends in | 50 min | 1 min 20 s | 2.0 GB | for 90_toy.ipynb"
+    ]
+    assert "a.png" in rules.page_links(page, tmp_path)[0]

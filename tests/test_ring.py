@@ -1,16 +1,18 @@
-"""A ring by hand on sockets that count bytes and give up in time; the timeline that 04 draws."""
+"""A ring by hand on sockets that count bytes and give up in time; the timeline that 08 draws."""
 
 import json
 import socket
 import threading
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
+from shown import taken
 
 from helpers.exchange.cost_model import ring_bytes
 from helpers.exchange.ring import Sockets, bare_ring, ring_allreduce
+
+timeline_spans = taken("08", "timeline_spans", json=json, Path=Path).timeline_spans
 
 
 def on_ranks(size, work, **options):
@@ -122,18 +124,8 @@ def test_a_failed_send_in_the_thread_is_raised():
     assert isinstance(error, BrokenPipeError)
 
 
-@pytest.fixture(scope="module")
-def timeline_spans():
-    """The function of that name, out of the cell of notebook 04 that defines it."""
-    path = Path(__file__).resolve().parent.parent / "notebooks" / "04_collectives.ipynb"
-    sources = [cell.source for cell in nbformat.read(path, 4).cells]
-    names = {"json": json, "Path": Path}
-    exec(next(source for source in sources if source.startswith("def timeline_spans")), names)
-    return names["timeline_spans"]
-
-
 @pytest.mark.parametrize("end", ["]", ",\n", ""])
-def test_timeline_spans_nest(timeline_spans, tmp_path, end):
+def test_timeline_spans_nest(tmp_path, end):
     events = [
         {"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros": 1}},
         {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "loss"}},
@@ -148,7 +140,7 @@ def test_timeline_spans_nest(timeline_spans, tmp_path, end):
     assert timeline_spans(path) == [["loss", "GLOO_ALLREDUCE", 1.0, 2.0], ["loss", "ALLREDUCE", 0.0, 4.0]]
 
 
-def test_an_empty_timeline_has_no_spans(timeline_spans, tmp_path):
+def test_an_empty_timeline_has_no_spans(tmp_path):
     path = tmp_path / "timeline.json"
     path.write_text("[\n]")
     assert timeline_spans(path) == []

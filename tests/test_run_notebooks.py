@@ -76,14 +76,19 @@ def test_an_interrupted_run_ends_its_kernel_normally(tmp_path):
 
 def test_a_measured_run_is_written_into_the_header_and_the_table(tmp_path):
     (tmp_path / "notebooks").mkdir()
-    path, readme = tmp_path / "notebooks" / "05_toy.ipynb", tmp_path / "README.md"
-    opening = new_markdown_cell("# Toy\n\n**It takes** about 1 min on 2 cores, and 9.0 GB of memory.\n")
+    path, page = tmp_path / "notebooks" / "05_toy.ipynb", tmp_path / "docs" / "lessons.md"
+    opening = new_markdown_cell(
+        "# Toy\n\n**It takes you** about 50 minutes.\n\n"
+        "**It takes the machine** about 1 min on 2 cores, and 9.0 GB of memory.\n"
+    )
     nbformat.write(new_notebook(cells=[opening]), path)
-    readme.write_text("# Toy\n\n| [5 a](notebooks/05_toy.ipynb) | doubling | 3 s | 9.9 GB |\n| else | x |\n")
+    page.parent.mkdir()
+    page.write_text("# Toy\n\n| [5 a](../notebooks/05_toy.ipynb) | doubling | 9 min | 3 s | 9.9 GB |\n| else | x |\n")
     run_notebooks.write_header(path, seconds=116.2, memory=1.21e9)
-    assert run_notebooks.takes(path) == ("2 min", "1.3 GB")
-    run_notebooks.fill_table(readme)
-    assert "| [5 a](notebooks/05_toy.ipynb) | doubling | 2 min | 1.3 GB |\n| else | x |\n" in readme.read_text()
+    assert run_notebooks.takes(path) == ("50 min", "2 min", "1.3 GB")
+    run_notebooks.fill_table(page)
+    row = "| [5 a](../notebooks/05_toy.ipynb) | doubling | 50 min | 2 min | 1.3 GB |"
+    assert f"{row}\n| else | x |\n" in page.read_text()
 
 
 def test_memory_is_that_of_all_processes_together():

@@ -1,16 +1,15 @@
-"""The local steps of 07 on tables in this process and on servers: against plain steps, with one worker and with two."""
+"""The local steps of lesson 16 on tables here and on servers: against plain steps, with one worker and with two."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from shown import taken
 
 from helpers.cluster import sharded_tables
 from helpers.cluster.parameter_servers import start_servers
+from helpers.exchange.server_steps import local_steps
 
 pytestmark = pytest.mark.servers
 ROWS, DIM, BATCH, NOISE, LR = 20_001, 16, 32, 8, 0.3
-of_07 = taken("07", "sgd add local_steps", tf=tf, shards=sharded_tables.shards)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ def plain(tables, ids):
         with tf.GradientTape() as tape:
             value = loss(*map(sharded_tables.lookup, tables, some))
         for table, gradients in zip(tables, sharded_tables.gradients(tape, value, tables), strict=True):
-            of_07.sgd(table, gradients, LR)
+            sharded_tables.sgd(table, gradients, LR)
         losses.append(value)
     return float(np.mean(losses))
 
@@ -61,7 +60,7 @@ def test_k_local_steps_are_k_plain_steps(k, tolerance):
     ids = draw(k)
     one, other = ([tf.Variable(start) for start in started()] for _ in range(2))
     expected = plain(one, ids)
-    found = tf.function(lambda: of_07.local_steps(other, ids, loss, LR))()
+    found = tf.function(lambda: local_steps(other, ids, loss, LR))()
     assert float(found) == pytest.approx(expected, rel=1e-4)
     for mine, his, before in zip(other, one, started(), strict=True):
         np.testing.assert_allclose(mine, his, atol=tolerance)
@@ -76,7 +75,7 @@ def test_rows_are_read_before_they_change():
 
     @tf.function
     def steps():
-        return of_07.local_steps([table], [ids], lambda rows: tf.reduce_sum(rows), 0.01)
+        return local_steps([table], [ids], lambda rows: tf.reduce_sum(rows), 0.01)
 
     expected = np.mean([6 * (1 - 0.03 * step) for step in range(50)])
     for run in range(20):
@@ -96,7 +95,7 @@ def test_add_finds_the_shard_of_each_row(cluster):
     for some in (rows, rows[rows < firsts[1]], rows[rows >= firsts[1]], rows[:0]):
         change = np.arange(1, len(some) + 1, dtype=np.float32)[:, None] * np.ones(DIM, np.float32)
         before = table.numpy()
-        of_07.add(table, tf.constant(some, tf.int32), tf.constant(change))
+        sharded_tables.add(table, tf.constant(some, tf.int32), tf.constant(change))
         before[some] += change
         np.testing.assert_array_equal(table.numpy(), before)
 
@@ -109,9 +108,9 @@ def test_on_servers_they_are_the_same_steps(cluster):
     tables = [sharded_tables.make_table(cluster.strategy, values.shape) for values in started()]
     assert [len(sharded_tables.shards(table)) for table in tables] == [2, 2, 1]
     for table, values in zip(tables, started(), strict=True):
-        of_07.add(table, tf.range(ROWS), tf.constant(values))
+        sharded_tables.add(table, tf.range(ROWS), tf.constant(values))
     assert all(map(np.array_equal, numbers(tables), started()))
-    steps = tf.function(lambda some: of_07.local_steps(tables, some, loss, LR))
+    steps = tf.function(lambda some: local_steps(tables, some, loss, LR))
     losses = []
     for first in range(0, 40, k):
         some = [tf.constant(part[first : first + k]) for part in ids]
@@ -128,7 +127,7 @@ def test_the_changes_of_two_workers_add_up(cluster):
 
     @tf.function
     def steps():
-        of_07.local_steps(tables, ids, lambda *rows: sum(map(tf.reduce_sum, rows)), lr)
+        local_steps(tables, ids, lambda *rows: sum(map(tf.reduce_sum, rows)), lr)
         return tf.distribute.coordinator.experimental_get_current_worker_index()
 
     workers = [cluster.coordinator.schedule(steps) for _ in range(runs)]
@@ -137,6 +136,6 @@ def test_the_changes_of_two_workers_add_up(cluster):
     for table, some in zip(tables, ids, strict=True):
         used = np.bincount(some.ravel(), minlength=ROWS)[:, None]
         missing = table.numpy() + lr * runs * used
-        # Servers add without a lock of their own (notebook 08): two pushes of a row in the same instant may lose parts.
+        # Servers add without a lock of their own (lesson 17): two pushes of a row in the same instant may lose parts.
         # A worker that wrote its copy back instead of pushing changes would lose about half.
         assert (missing >= 0).all() and missing.sum() < 0.05 * lr * runs * used.sum() * DIM

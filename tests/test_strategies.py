@@ -1,4 +1,4 @@
-"""The strategies of notebook 06 and its benchmark on two real ranks, against the same in one process."""
+"""The strategies of lesson 12 and its benchmark on two real ranks, against the same in one process."""
 
 import sys
 import time

@@ -130,8 +130,8 @@ def test_word_that_would_break_the_file(word, tmp_path):
 
 @pytest.fixture(scope="module")
 def save_projector():
-    """The function of that name that notebook 12 shows."""
-    return taken("12", "save_projector", np=np).save_projector
+    """The function of that name that lesson 26 shows."""
+    return taken("26", "save_projector", np=np).save_projector
 
 
 def test_projector_opens_what_was_written(save_projector, keyed, table, tmp_path):

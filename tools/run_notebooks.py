@@ -7,8 +7,9 @@ The notebooks themselves are left as they are. After a failing notebook the next
 What a kernel says outside of its cells, as when it ends badly, is in build/run/<notebook>.log. `make run` renders the
 book of them. nbclient does the work; this adds the line, Ctrl-C, and the meter of memory.
 
---measure writes what a run took, and how much memory all its processes had at most, into the line "**It takes** ..." of
-each notebook that passed, and into the table of README.md; --table only copies those lines to the table.
+--measure writes what a run took, and how much memory all its processes had at most, into the line "**It takes the
+machine** ..." of each notebook that passed, and into the table of docs/lessons.md; --table only copies those lines to
+the table.
 """
 
 import argparse
@@ -35,7 +36,8 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parent.parent
 CELL_SECONDS = 300
 MARK = "W2V_MEASURED_RUN"
-TAKES = re.compile(r"\*\*It takes\*\* about ([\w ]+?) on 2 cores, and ([\d.]+ GB) of memory")
+YOU = re.compile(r"\*\*It takes you\*\* about (\d+) minutes")
+MACHINE = re.compile(r"\*\*It takes the machine\*\* about ([\w ]+?) on 2 cores, and ([\d.]+ GB) of memory")
 FAILURES = CellExecutionError, CellTimeoutError, DeadKernelError
 
 
@@ -43,11 +45,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", type=Path, help="default: all of notebooks/")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "run", help="folder of the executed notebooks")
-    parser.add_argument("--measure", action="store_true", help="write time and memory into headers and README.md")
-    parser.add_argument("--table", action="store_true", help="copy time and memory from the headers to README.md")
+    parser.add_argument("--measure", action="store_true", help="write time and memory into headers and docs/lessons.md")
+    parser.add_argument("--table", action="store_true", help="copy time and memory from the headers to docs/lessons.md")
     options = parser.parse_args()
     if options.table:
-        fill_table(ROOT / "README.md")
+        fill_table(ROOT / "docs" / "lessons.md")
         return
     notebooks = options.notebooks or sorted((ROOT / "notebooks").glob("*.ipynb"))
     missing = [str(path) for path in notebooks if not path.is_file()]
@@ -57,7 +59,7 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     failed = [path.name for path in notebooks if not run(path, options.out, options.measure)]
     if options.measure:
-        fill_table(ROOT / "README.md")
+        fill_table(ROOT / "docs" / "lessons.md")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
@@ -165,32 +167,32 @@ class Memory:
 
 
 def write_header(path, seconds, memory):
-    """Time, rounded up to 5 s, and memory into the line "**It takes** ..." of a notebook's first cell."""
+    """Time, rounded up to 5 s, and memory into the line "**It takes the machine** ..." of a lesson's first cell."""
     text = path.read_text(encoding="utf-8")
     minutes, rest = divmod(5 * math.ceil(seconds / 5), 60)
     time = " ".join(f"{n} {unit}" for n, unit in ((minutes, "min"), (rest, "s")) if n)
     gigabytes = f"{math.ceil(memory / 1e8) / 10:.1f} GB"
-    line = f"**It takes** about {time} on 2 cores, and {gigabytes} of memory"
-    path.write_text(TAKES.sub(line, text, count=1), encoding="utf-8")
+    line = f"**It takes the machine** about {time} on 2 cores, and {gigabytes} of memory"
+    path.write_text(MACHINE.sub(line, text, count=1), encoding="utf-8")
 
 
 def takes(path):
-    """("1 min 20 s", "2.0 GB") of a notebook's first cell, or None."""
-    first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
-    found = TAKES.search("".join(first["source"]))
-    return found and found.groups()
+    """("50 min", "1 min 20 s", "2.0 GB") of a lesson's first cell, or None."""
+    first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+    you, machine = YOU.search(first), MACHINE.search(first)
+    return you and machine and (f"{you[1]} min", *machine.groups())
 
 
-def fill_table(readme):
-    """The last two columns, time and memory, of the rows of README.md that link a notebook."""
-    lines = readme.read_text(encoding="utf-8").splitlines()
+def fill_table(page):
+    """The last three columns, minutes of a person, time and memory, of the rows of the page that link a notebook."""
+    lines = page.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
-        link = re.match(r"\| \[[^]]*\]\((notebooks/[^)]+\.ipynb)\) \|", line)
-        found = link and takes(readme.parent / link[1])
+        link = re.match(r"\| \[[^]]*\]\((\.\./notebooks/[^)]+\.ipynb)\) \|", line)
+        found = link and takes(page.parent / link[1])
         if found:
             title_and_content = [cell.strip() for cell in line.split("|")[1:3]]
             lines[number] = "| " + " | ".join([*title_and_content, *found]) + " |"
-    readme.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Screenshots for the README, of the book and of JupyterLab with the output of two ranks: figures/book.png, lab.png.
+"""A screenshot for the README, of JupyterLab with the output of two ranks: figures/lab.png.
 
-Called by `make screenshots`, which renders the book first. Debian's chromium must be there.
+Called by `make screenshots`. Debian's chromium must be there.
 """
 
 import os
@@ -37,22 +37,15 @@ def main():
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        page.goto((ROOT / "build" / "book" / "index.html").as_uri())
-        shoot(page, "book")
         with lab() as (address, token):
             page.goto(f"{address}/lab/tree/{NOTEBOOK}?token={token}")
             page.wait_for_selector(".jp-NotebookPanel .jp-Cell")
             page.evaluate(UP_TO_THE_FIRST_PX)
             page.wait_for_timeout(1000)
-            shoot(page, "lab")
+            page.screenshot(path=ROOT / "figures" / "lab.png")
+            print("figures/lab.png")
             page.goto("about:blank")
         browser.close()
-
-
-def shoot(page, name):
-    target = ROOT / "figures" / f"{name}.png"
-    page.screenshot(path=target)
-    print(target.relative_to(ROOT))
 
 
 @contextmanager

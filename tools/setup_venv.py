@@ -112,7 +112,7 @@ def python_problem(version):
     if running not in ("3.11", "3.12"):
         return (
             f"Python 3.11 or 3.12 is needed and this is {running}; install one of them and name it, as in "
-            "`make setup PYTHON=python3.12`, or take the conda path in README.md."
+            "`make setup PYTHON=python3.12`, or take the conda path, docs/clusters.md."
         )
 
 
@@ -125,7 +125,7 @@ def compiler_problem():
     return (
         f"{f'CXX={named} is not a' if named else 'there is no'} working C++17 compiler, which builds Horovod; install "
         "one (Debian, Ubuntu: `apt install g++`; Fedora: `dnf install gcc-c++`; macOS: `xcode-select --install`) or "
-        "take the conda path in README.md, which needs none."
+        "take the conda path, docs/clusters.md, which needs none."
     )
 
 

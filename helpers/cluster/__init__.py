@@ -12,7 +12,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "parameter_servers": ["PSCluster", "attach_servers", "start_servers"],
         "ranks": ["Ranks", "connect"],
         "server_processes": ["ServerFailure"],
-        "sharded_tables": ["bundle", "gradients", "lookup", "make_table", "shards"],
+        "sharded_tables": ["add", "bundle", "gradients", "lookup", "make_table", "sgd", "shards"],
         "straggler": ["slowed"],
     },
 )

@@ -37,7 +37,15 @@ CGROUP = Path("/sys/fs/cgroup")  # of a container, with its limit of memory
 
 
 class RankFailure(RuntimeError):
-    """A rank died or does not answer. Names the rank and ends with the last lines of its log."""
+    """A rank died or does not answer. Names the rank and ends with the last lines of its log.
+
+    Attributes
+    ----------
+    results : dict
+        Rank to what the call returned there, of the ranks that live and had answered.
+    """
+
+    results = {}
 
 
 class Engines(contextlib.AbstractContextManager):
@@ -93,6 +101,13 @@ class Engines(contextlib.AbstractContextManager):
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGINT)
 
+    def signal(self, engine, number):
+        """Send a signal to an engine; whether it got it: it must be on this host, and alive."""
+        with contextlib.suppress(KeyError, psutil.NoSuchProcess):
+            self._processes[engine["id"]].send_signal(number)
+            return True
+        return False
+
     def ending(self, engine):
         """How an engine's process ended, as ", killed by SIGKILL"; "" where nobody here knows."""
         launcher = self._launchers.get(engine["pid"])
@@ -106,14 +121,16 @@ class Engines(contextlib.AbstractContextManager):
             return ""
         return f", killed by {signal.Signals(-code).name}" if code < 0 else f", exit code {code}"
 
-    def log_of(self, engine):
-        """The last lines of an engine's log."""
+    def log_of(self, engine, lines=10):
+        """The last lines of an engine's log; of engines that mpiexec started, of the one log that they share."""
         launchers = list(self._launchers.values())
         by_mpiexec = launchers[0] if len(launchers) == 1 else None
         launcher = self._launchers.get(engine["pid"], by_mpiexec)
         if launcher is None:
-            return tail(engine["log"])
-        return last_lines(launcher.get_output())  # ipyparallel removes the file when the engine has ended
+            return tail(engine["log"], lines)
+        if os.path.isfile(launcher.output_file):  # `get_output` would remember what it says now
+            return tail(launcher.output_file, lines)
+        return last_lines(launcher.get_output(), lines)  # ipyparallel removes the file when the engine has ended
 
     def close(self):
         """Disconnect, and end what was started here."""

@@ -49,6 +49,8 @@ class LiveLine:
             self._since = time.monotonic()
         said = report.get("said") or f"rank 0: loss {report['loss']:.3f}, {report['pairs_per_s']:,.0f} pairs/s"
         what = {"initial": self._first, "ncols": 80, "unit": "step", "postfix": said}
+        if report["steps"]:  # with the steps per second, which tqdm adds, six digits of pairs/s do not fit
+            what["bar_format"] = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
         line = tqdm.format_meter(report["step"], report["steps"], time.monotonic() - self._since, **what)
         if get_ipython() is None:
             print(f"\r{line}", end="", flush=True)

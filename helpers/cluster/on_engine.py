@@ -7,7 +7,7 @@ import sys
 import joblib
 import psutil
 
-from helpers.cluster import environment
+from helpers.cluster import environment, standing
 
 _before = {}  # the environment of this engine before it became a rank
 _read_by_horovod = {}  # the settings of Horovod when it was initialised
@@ -38,7 +38,7 @@ def describe():
     }
 
 
-def initialise(members, threads, env):
+def initialise(members, threads, stacks, env):
     """Set threads and environment and call hvd.init().
 
     Parameters
@@ -47,6 +47,8 @@ def initialise(members, threads, env):
         Over MPI the ranks that take part, of MPI's numbering, in the order of ours; None over Gloo.
     threads : int
         Of TensorFlow and BLAS.
+    stacks : str
+        A folder of the kernel's host, where this engine writes its stack when it is asked for it.
     env : dict
         Name to value, see `helpers.cluster.environment`.
 
@@ -58,6 +60,7 @@ def initialise(members, threads, env):
     _leave_environment()  # of one that was killed before it could give this engine back
     _before.update(environment.enter(env))
     environment.limit_threads(threads)
+    standing.answer_signal(os.path.join(stacks, str(os.getpid())))
     import horovod.tensorflow as hvd
 
     if members is not None and hvd.is_initialized():  # MPI can be initialised only once in a process

@@ -133,7 +133,7 @@ class PSCluster(contextlib.AbstractContextManager):
     Attributes
     ----------
     strategy : tf.distribute.ParameterServerStrategy
-        Variables of 256 KiB and more for each server are cut into one shard for each server.
+        A variable is cut into its size / 256 KiB shards, rounded up, but into no more than there are servers.
     coordinator : tf.distribute.coordinator.ClusterCoordinator
         Schedules functions on the workers.
     spec : dict

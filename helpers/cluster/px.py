@@ -42,6 +42,7 @@ class RankMagics(ParallelMagics):
 
     def _submit(self, cell, save_name):
         send = super().parallel_execute
+        self.ranks.cell = cell
         return self.ranks.submit(lambda: send(cell, block=False, save_name=save_name))
 
     def _finish(self, call, groupby):

@@ -13,12 +13,14 @@ import contextlib
 import functools
 import math
 import numbers
+import tempfile
 import time
+from pathlib import Path
 
 from ipyparallel.error import NoEnginesRegistered
 from IPython import get_ipython
 
-from helpers.cluster import engines, environment, on_engine
+from helpers.cluster import engines, environment, on_engine, standing
 from helpers.cluster.engines import RankFailure
 from helpers.cluster.live_line import LiveLine
 from helpers.cluster.px import register
@@ -124,7 +126,11 @@ class Ranks(contextlib.AbstractContextManager):
         TensorFlow and BLAS threads of each rank.
     engines : list of dict
         One per rank, in rank order: id, pid, host, log.
+    cell : str
+        What `%px` or `%%px` sent last.
     """
+
+    cell = ""
 
     def __init__(self, group, grace):
         self.engines = group.found
@@ -138,6 +144,7 @@ class Ranks(contextlib.AbstractContextManager):
         self._closed = False
         self._undo = contextlib.ExitStack()  # called in reverse order, each also when another one fails
         self._undo.callback(group.close)
+        self._stacks = Path(self._undo.enter_context(tempfile.TemporaryDirectory(prefix="ranks_")))
         atexit.register(self.close)
 
     def run(self, fn, *args, progress=False, **kwargs):
@@ -160,7 +167,7 @@ class Ranks(contextlib.AbstractContextManager):
         Raises
         ------
         RankFailure
-            When a rank dies, or has died since the last call.
+            When a rank dies, or has died since the last call; its `results` are those of the other ranks.
         Exception
             What fn raised.
         """
@@ -237,7 +244,10 @@ class Ranks(contextlib.AbstractContextManager):
         finally:
             line.close()
         if self.dead():
-            raise self._failure("died")
+            answers = self._answers(call)
+            failure = self._failure("died")
+            failure.results = answers
+            raise failure
         if not call.done():
             raise self._failure(f"did not answer within {timeout} s", sorted(self._awaited(call)))
         return call.get()
@@ -247,13 +257,69 @@ class Ranks(contextlib.AbstractContextManager):
         due = self.view.client.outstanding
         return {rank for rank, message in enumerate(call.msg_ids) if message in due} - set(self.dead())
 
+    def _answers(self, call):
+        """{rank: what the call returned} of the ranks that live and have answered without an error."""
+        silent = {*self.dead(), *self._awaited(call)}
+        answers = {}
+        for rank, part in enumerate(call.split()):
+            if rank not in silent:
+                part.wait(engines.ANSWER_SECONDS)
+                if part.done() and part.successful():
+                    answers[rank] = part.get()
+        return answers
+
     def dead(self):
         """The ranks whose engine is gone: list of int."""
         gone = self._group.gone()
         return [rank for rank, engine in enumerate(self.engines) if engine["id"] in gone]
 
+    def where(self):
+        """At which line each rank stands, also inside a collective that never ends.
+
+        Returns
+        -------
+        list of str
+            In rank order, such as "line 4 of step: hvd.allreduce(x)"; "idle" for a rank that runs nothing, "dead", or
+            "not known" for one on another host.
+        """
+        give_up = time.monotonic() + engines.ANSWER_SECONDS
+        return [self._where(rank, engine, give_up) for rank, engine in enumerate(self.engines)]
+
+    def _where(self, rank, engine, give_up):
+        """See `where`; of one rank, at the latest at `give_up`."""
+        if rank in self.dead():
+            return "dead"
+        file = self._stacks / str(engine["pid"])
+        before = seen = file.stat().st_size if file.exists() else None
+        if before is None or not self._group.signal(engine, standing.SIGNAL):  # unasked, it would end the engine
+            return "not known"
+        while time.monotonic() < give_up and (seen == before or seen != file.stat().st_size):
+            seen = file.stat().st_size
+            time.sleep(0.05)
+        return standing.standing(standing.last_stack(file.read_text(errors="replace")), self.cell)
+
+    def log(self, rank, lines=10):
+        """What a rank's process has written to its standard error lately, Horovod's own messages among it.
+
+        Parameters
+        ----------
+        rank : int
+            Whose log; ranks that mpiexec started share one.
+        lines : int
+            How many lines, at most.
+
+        Returns
+        -------
+        str
+            The last lines, or a remark where the log cannot be read from here.
+        """
+        return self._group.log_of(self.engines[rank], lines)
+
     def interrupt(self, call):
-        """Interrupt the engines, then close, after a Ctrl-C. Inside a collective they cannot be interrupted."""
+        """Say where each rank stands, interrupt them, close: after a Ctrl-C. A collective cannot be interrupted."""
+        if not call.done():
+            for rank, line in enumerate(self.where()):
+                print(f"rank {rank} stood at {line}")
         self._group.interrupt()
         call.wait(engines.ANSWER_SECONDS)
         self.close()
@@ -279,7 +345,8 @@ class Ranks(contextlib.AbstractContextManager):
         if not self._group.ours:
             self._undo.callback(self._release)
         envs = [environment.of_rank(env, slot) for slot in slots]
-        call = self.view.map_async(functools.partial(on_engine.initialise, members, self.threads), envs)
+        initialise = functools.partial(on_engine.initialise, members, self.threads, str(self._stacks))
+        call = self.view.map_async(initialise, envs)
         found = self.wait(call, progress=False, timeout=timeout)
         if found != [(rank, self.size) for rank in range(self.size)]:
             raise RankFailure(f"Horovod reports (rank, size) {found} where ranks 0 to {self.size - 1} are expected")

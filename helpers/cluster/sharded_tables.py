@@ -123,6 +123,43 @@ def gradients(tape, loss, tables):
     return [[next(merged) for _ in part] for part in parts]
 
 
+def sgd(table, gradients, lr):
+    """Push gradients: change the rows that they name, each on its server, and no others.
+
+    Parameters
+    ----------
+    table : tf.Variable or ShardedVariable
+        From `make_table`.
+    gradients : list of tf.IndexedSlices
+        For each shard of the table, from `gradients`.
+    lr : float
+    """
+    for shard, gradient in zip(shards(table), gradients, strict=True):
+        change = lr * gradient.values
+        shard.scatter_sub(tf.IndexedSlices(change, gradient.indices))
+
+
+def add(table, rows, change):
+    """Add to rows, on whichever server they are.
+
+    Parameters
+    ----------
+    table : tf.Variable or ShardedVariable
+        From `make_table`.
+    rows : tf.Tensor
+        int [n], of the whole table.
+    change : tf.Tensor
+        float32 [n, ...].
+    """
+    first = 0
+    for shard in shards(table):
+        last = first + shard.shape[0]
+        here = tf.where((rows >= first) & (rows < last))[:, 0]
+        local = tf.gather(rows, here) - first
+        shard.scatter_add(tf.IndexedSlices(tf.gather(change, here), local))
+        first = last
+
+
 def bundle(step, k):
     """Make k steps one function to schedule.
 

@@ -10,9 +10,13 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "median_seconds", "planned", "predicted", "ring_bytes", "row_bytes", "time_collectives",
         ],
         "ring": ["Sockets", "bare_ring", "ring_allreduce"],
+        "server_steps": [
+            "local_steps", "local_word2vec", "negative_sampling", "new_tables", "noise", "own_pairs", "plain_step",
+        ],
         "strategies": [
             "BATCH", "DIM", "LOCAL_STEPS", "PAIRS", "RATE", "SAMPLED", "STRATEGIES", "Strategy",
             "batches", "pairs_of", "start_tables",
         ],
+        "three_ways": ["Hogwild", "OnServer", "loss_and_gradients", "make_steps", "run_threads", "train_rank"],
     },
 )

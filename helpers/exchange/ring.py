@@ -1,7 +1,7 @@
 """A ring allreduce by hand, and what it sends through: point-to-point sockets between ranks."""
 
 import socket
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 import numpy as np
@@ -34,6 +34,7 @@ class Sockets:
         self.received = 0
         self.to = {}
         self._seconds = seconds
+        self._thread = ThreadPoolExecutor(1)  # it sends while this one receives
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.settimeout(seconds)
             self._connect(listener, gather(listener.getsockname()[1]))
@@ -96,15 +97,18 @@ class Sockets:
 
         It raises what `send` and `receive` raise.
         """
-        with ThreadPoolExecutor(1) as thread:
-            sending = thread.submit(self.send, right, out)
+        sending = self._thread.submit(self.send, right, out)
+        try:
             self.receive(left, into)
+        finally:
+            wait([sending])
         sending.result()
 
     def close(self):
         """Close all connections; can be called twice."""
         for connection in self.to.values():
             connection.close()
+        self._thread.shutdown()
 
 
 def ring_allreduce(sockets, values, watch):

@@ -1,4 +1,4 @@
-"""The strategies of notebook 06: one training step, and ever cheaper ways of keeping replicas together.
+"""The strategies of lesson 12: one training step, and ever cheaper ways of keeping replicas together.
 
 Each make_...(tables, hvd) takes the variables of `helpers.word2vec.make_tables`, and
 horovod.tensorflow, or None in one process. It returns step(centers, contexts, lr) -> loss, as

@@ -7,8 +7,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "corpus": ["load_corpus", "planted_topic", "planted_twin"],
         "skipgram": [
-            "check_batch_arguments", "check_epoch_arguments", "check_positive", "generate_batch",
-            "pair_batches", "shard", "skipgram_pairs", "subsample",
+            "check_batch_arguments", "check_epoch_arguments", "check_positive", "draw_reach", "generate_batch",
+            "pair_batches", "pairs_within", "shard", "skipgram_pairs", "subsample",
         ],
         "vocab": ["Vocab"],
     },

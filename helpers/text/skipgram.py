@@ -38,13 +38,13 @@ def generate_batch(ids, batch_size, num_skips, skip_window, rng):
     centers = np.empty(batch_size, np.int32)
     contexts = np.empty(batch_size, np.int32)
     start = int(rng.integers(len(ids)))
-    window = deque((ids[(start + i) % len(ids)] for i in range(span)), maxlen=span)
+    buffer = deque((ids[(start + i) % len(ids)] for i in range(span)), maxlen=span)
     upcoming = start + span
     for row in range(0, batch_size, num_skips):
         places = rng.choice(around_center, num_skips, replace=False)
-        centers[row : row + num_skips] = window[skip_window]
-        contexts[row : row + num_skips] = [window[place] for place in places]
-        window.append(ids[upcoming % len(ids)])  # the oldest word falls out at the other end
+        centers[row : row + num_skips] = buffer[skip_window]
+        contexts[row : row + num_skips] = [buffer[place] for place in places]
+        buffer.append(ids[upcoming % len(ids)])  # the oldest word falls out at the other end
         upcoming += 1
     return centers, contexts
 
@@ -111,7 +111,7 @@ def draw_reach(n, window, rng, shrink=True):
 
 
 def pairs_within(ids, reach):
-    """Make every pair (ids[i], ids[j]) with 0 < |i - j| <= reach[i].
+    """Make every pair (ids[i], ids[j]) with 0 < abs(i - j) <= reach[i].
 
     Parameters
     ----------
@@ -244,8 +244,11 @@ def cut_batches(blocks, batch_size):
     left_over = np.empty((2, 0), np.int32)
     for pairs in blocks:
         pairs = np.concatenate([left_over, pairs], axis=1)
-        batches, left_over = np.split(pairs, [pairs.shape[1] // batch_size * batch_size], axis=1)
-        yield from zip(*batches.reshape(2, -1, batch_size), strict=True)
+        end = pairs.shape[1] // batch_size * batch_size
+        for start in range(0, end, batch_size):
+            centers, contexts = pairs[:, start : start + batch_size]
+            yield centers, contexts
+        left_over = pairs[:, end:]
 
 
 def check_epoch_arguments(n, batch_size, window, block):

@@ -1,4 +1,4 @@
-"""The fast trainer of notebook 06: word2vec on blocks of tokens, in one process or on Horovod ranks.
+"""The fast trainer of lesson 13: word2vec on blocks of tokens, in one process or on Horovod ranks.
 
 A block is some consecutive center words. Their rows are gathered once, and so are the rows of the
 words around them and of a few random words, which the block shares; one product of two matrices

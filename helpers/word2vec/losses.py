@@ -1,6 +1,6 @@
 """Four losses of skip-gram, the samplers of their negatives, and the biases that fit to both.
 
-The losses, the same functions as in notebook 03: full softmax, sampled softmax, NCE and negative
+The losses, the same functions as in lesson 05: full softmax, sampled softmax, NCE and negative
 sampling (SGNS). Each takes
 
     tables              embeddings [V, dim], weights [V, dim], biases [V], all of one float dtype

@@ -20,8 +20,8 @@ def schedule(ranks, vocab, blocks=BLOCKS, lr=LR):
     Between two exchanges a rank hits a row h times. Its change is then about h long in the
     direction that all ranks have in common, and sqrt(h s) long in directions of its own, which
     differ from rank to rank: s is the number of hits after which both are equal. `merge_changes`
-    scales the sum of R such changes so that it is no longer than if all were at right angles. Of
-    the common progress of all ranks, R h, that leaves the share (s + h) / (s + R h), and the share
+    multiplies the sum of R such changes by the sum of their squared lengths over the squared length
+    of the sum. Of the common progress of all ranks, R h, that leaves (s + h) / (s + R h), and the share
 
         L = (R - 1) h / (s + R h)
 

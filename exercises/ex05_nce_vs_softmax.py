@@ -1,0 +1,89 @@
+"""Exercises of 05_nce_vs_softmax."""
+
+import numpy as np
+
+from exercises import Case, Exercise, Mistake
+
+sgns_biases = Exercise(
+    cases=[
+        Case(
+            args=(np.array([-3.0, -5.0]), np.array([-1.0, -2.5])),
+            answer=[-2, -2.5],
+            mistakes=[
+                Mistake(
+                    lambda nce_biases, log_expected: nce_biases + log_expected,
+                    "the sign: NCE subtracts log E from its logits, and SGNS has to "
+                    "reach the same logits",
+                ),
+                Mistake(
+                    lambda nce_biases, log_expected: nce_biases,
+                    "with the same biases the logits of SGNS lack the correction, log E",
+                ),
+            ],
+        ),
+    ],
+    hint="biases [-3, -5] and log E [-1, -2.5] should give [-2, -2.5], not {answer}",
+)
+
+
+def softplus(z):
+    return np.logaddexp(0, z)
+
+
+def logits(rows, true, negatives):
+    """Return those of the true pairs [b], and of the negatives of each pair [b, k]."""
+    return np.sum(rows * true, axis=1), np.einsum("bd,bkd->bk", rows, negatives)
+
+
+def negatives_averaged(rows, true, negatives):
+    real, noise = logits(rows, true, negatives)
+    return np.mean(softplus(-real) + softplus(noise).mean(axis=1))
+
+
+def summed_over_the_pairs(rows, true, negatives):
+    real, noise = logits(rows, true, negatives)
+    return np.sum(softplus(-real) + softplus(noise).sum(axis=1))
+
+
+def signs_exchanged(rows, true, negatives):
+    real, noise = logits(rows, true, negatives)
+    return np.mean(softplus(real) + softplus(-noise).sum(axis=1))
+
+
+def one_loss_a_pair(rows, true, negatives):
+    real, noise = logits(rows, true, negatives)
+    return softplus(-real) + softplus(noise).sum(axis=1)
+
+
+own_negatives = Exercise(
+    cases=[
+        Case(
+            args=(
+                np.array([[1.0, 0.0], [0.0, 2.0]]),
+                np.array([[1.0, 1.0], [1.0, -1.0]]),
+                np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]),
+            ),
+            answer=3.6333368,
+            mistakes=[
+                Mistake(
+                    negatives_averaged,
+                    "the losses of a pair's negatives are added up, not averaged",
+                ),
+                Mistake(
+                    summed_over_the_pairs,
+                    "that is the sum over the pairs; return the mean loss of a pair",
+                ),
+                Mistake(
+                    signs_exchanged,
+                    "the signs are exchanged, the loss of a true pair falls when its logit rises",
+                ),
+                Mistake(
+                    one_loss_a_pair,
+                    "that is the loss of each pair; the mean over the batch is one number",
+                ),
+            ],
+        ),
+    ],
+    hint="softplus(-z) for the true pair, softplus(z) for each of its own negatives; "
+    "you have {answer}",
+)

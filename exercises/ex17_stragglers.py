@@ -1,0 +1,146 @@
+"""Exercises of 17_stragglers."""
+
+from exercises import ANYTHING, Case, Exercise, Mistake
+
+
+def asynchronous_first(slowdowns):
+    return sum(1 / slow for slow in slowdowns) / len(slowdowns), 1 / max(slowdowns)
+
+
+def divided_by_the_mean_time(slowdowns):
+    return 1 / max(slowdowns), len(slowdowns) / sum(slowdowns)
+
+
+def throughputs_added_up(slowdowns):
+    return 1 / max(slowdowns), sum(1 / slow for slow in slowdowns)
+
+
+def nobody_waits(slowdowns):
+    kept_of_all = sum(1 / slow for slow in slowdowns) / len(slowdowns)
+    return kept_of_all, kept_of_all
+
+
+kept = Exercise(
+    cases=[
+        Case(
+            args=([1, 5],),
+            answer=(0.2, 0.6),
+            mistakes=[
+                Mistake(
+                    asynchronous_first,
+                    "the other way round, first synchronous, then asynchronous",
+                ),
+                Mistake(
+                    divided_by_the_mean_time,
+                    "asynchronously the throughputs add up, 1 and 1/5 of two; "
+                    "you divide by the mean time",
+                ),
+                Mistake(
+                    throughputs_added_up,
+                    "a whole worker and a fifth of one, out of two workers; divide by their number",
+                ),
+                Mistake(
+                    lambda slowdowns: (max(slowdowns), ANYTHING),
+                    "5 is how much longer it takes; the share that is left is 1/5",
+                ),
+                Mistake(nobody_waits, "synchronously all wait for the slowest worker in each step"),
+            ],
+        ),
+        Case(
+            args=([2, 1, 4, 4],),
+            answer=(0.25, 0.5),
+            hint="slowdowns of 2, 1, 4 and 4 leave 0.25 and 0.5; you have {answer}",
+        ),
+    ],
+    hint="slowdowns of 1 and 5 leave 0.2 synchronously and (1 + 0.2) / 2 asynchronously; "
+    "you have {answer}",
+)
+
+staleness_of_each = Exercise(
+    cases=[
+        Case(
+            args=([1, 1],),
+            answer=[1, 1],
+            mistakes=[
+                Mistake(
+                    lambda slowdowns: [
+                        own * sum(1 / slow for slow in slowdowns) for own in slowdowns
+                    ],
+                    "a worker's own push does not make its gradient stale; "
+                    "count those of the others",
+                ),
+            ],
+            hint="two equal workers push in turn, so each gradient is one push old; "
+            "you have {answer}",
+        ),
+        Case(
+            args=([1, 5],),
+            answer=[0.2, 5],
+            mistakes=[
+                Mistake(
+                    lambda slowdowns: [
+                        own * sum(1 / s for s in slowdowns) - 1 for own in slowdowns[::-1]
+                    ],
+                    "the slow worker is the one whose gradients are late",
+                ),
+                Mistake(
+                    lambda slowdowns: slowdowns,
+                    "the slowdown itself; worker 0 takes 1 unit, in which worker 1 "
+                    "pushes only 1/5 times",
+                ),
+            ],
+            hint="while worker 1 computes, 5 units, worker 0 pushes 5 times, and the other way "
+            "round 1/5; you have {answer}",
+        ),
+        Case(
+            args=([1, 2, 4],),
+            answer=[0.75, 2.5, 6],
+            hint="add up what all others push meanwhile; slowdowns of 1, 2 and 4 give 0.75, 2.5 "
+            "and 6, not {answer}",
+        ),
+    ],
+    hint="worker i takes slowdowns[i] units, and worker j pushes 1 / slowdowns[j] times a unit; "
+    "you have {answer}",
+)
+
+late_descent = Exercise(
+    cases=[
+        Case(
+            args=(0.5, 0, 3),
+            answer=0.125,
+            mistakes=[
+                Mistake(
+                    lambda lr, delay, steps: (1 - lr) ** (steps - 1),
+                    "that is one step too few; the delay of 0 uses the gradient of now",
+                ),
+                Mistake(
+                    lambda lr, delay, steps: (1 - lr) ** (steps + 1),
+                    "that is one step too many",
+                ),
+            ],
+            hint="without delay a learning rate of 0.5 halves x in each step, 0.125 after 3 steps; "
+            "you have {answer}",
+        ),
+        Case(
+            args=(0.5, 1, 3),
+            answer=-0.25,
+            mistakes=[
+                Mistake(
+                    lambda lr, delay, steps: (1 - lr) ** steps,
+                    "that is the descent without delay; "
+                    "take the gradient at the x of one step before",
+                ),
+            ],
+            hint="with learning rate 0.5 and delay 1, x goes 1, 0.5, 0, -0.25; after 3 steps you "
+            "have {answer}",
+        ),
+        Case(
+            args=(0.1, 5, 6),
+            answer=0.4,
+            hint="the first 6 gradients with delay 5 are all 1, so a learning rate of 0.1 leads to "
+            "0.4; you have {answer}",
+        ),
+    ],
+    hint="keep all x, the oldest ones being 1, and step with the one `delay` places before the "
+    "last; you have {answer}",
+)

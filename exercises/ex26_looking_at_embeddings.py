@@ -1,0 +1,192 @@
+"""Exercises of 26_looking_at_embeddings."""
+
+import numpy as np
+
+from exercises import ANYTHING, Case, Exercise, Mistake
+
+
+def cosines_to(vectors, row):
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit @ unit[row]
+
+
+def by_distance(vectors, row, n):
+    return np.argsort(np.linalg.norm(vectors - vectors[row], axis=1))[1 : n + 1]
+
+
+def by_dot_product(vectors, row, n):
+    order = np.argsort(-vectors @ vectors[row])
+    return [other for other in order if other != row][:n]
+
+
+def most_distant_first(vectors, row, n):
+    return np.argsort(cosines_to(vectors, row))[:n]
+
+
+def taken_before_left_out(vectors, row, n):
+    return np.argsort(-cosines_to(vectors, row))[1:n]
+
+
+nearest = Exercise(
+    cases=[
+        Case(
+            args=(
+                np.array([[2.0, 0.4], [4.0, 0.0], [10.0, 8.0], [-1.0, 0.0], [30.0, 8.0]]),
+                0,
+                3,
+            ),
+            answer=[4, 1, 2],
+            mistakes=[
+                Mistake(
+                    lambda vectors, row, n: [row, ANYTHING, ANYTHING],
+                    "row 0 is its own nearest; leave it out",
+                ),
+                Mistake(
+                    by_distance,
+                    "that is the order of distances; the cosine does not depend on lengths",
+                ),
+                Mistake(
+                    by_dot_product,
+                    "that is the order of dot products; divide each vector by its length first",
+                ),
+                Mistake(
+                    most_distant_first,
+                    "those are the most distant rows first; sort by falling cosine",
+                ),
+                Mistake(
+                    taken_before_left_out,
+                    "3 rows were asked for, and 2 came; leave out the row itself before you take n",
+                ),
+            ],
+        ),
+    ],
+    hint="the cosines to row 0 put rows 4, 1, 2 first, yours are {answer}",
+)
+
+
+SIX_VECTORS = np.array(
+    [
+        [1.0, 0.0, 0.0],
+        [1.0, 0.2, 0.0],
+        [0.0, 0.0, 2.0],
+        [0.0, 1.0, 2.2],
+        [9.0, 0.5, 30.0],
+        [8.0, 5.0, 9.0],
+    ]
+)
+
+
+def of_length_one(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def given_words_left_in(vectors, a, b, c):
+    unit = of_length_one(vectors)
+    return np.argmax(unit @ (unit[b] - unit[a] + unit[c]))
+
+
+def long_vectors(vectors, a, b, c):
+    scores = vectors @ (vectors[b] - vectors[a] + vectors[c])
+    scores[[a, b, c]] = -np.inf
+    return np.argmax(scores)
+
+
+def all_three_added(vectors, a, b, c):
+    unit = of_length_one(vectors)
+    scores = unit @ (unit[a] + unit[b] + unit[c])
+    scores[[a, b, c]] = -np.inf
+    return np.argmax(scores)
+
+
+analogy = Exercise(
+    cases=[
+        Case(
+            args=(SIX_VECTORS, 0, 1, 2),
+            answer=3,
+            mistakes=[
+                Mistake(
+                    given_words_left_in,
+                    "row 2 is one of the words that were given; leave those out",
+                ),
+                Mistake(
+                    long_vectors,
+                    "vectors of length 1 are meant, and a long one has a large dot product",
+                ),
+                Mistake(all_three_added, "row 5 comes nearest to a + b + c; subtract a"),
+            ],
+        ),
+    ],
+    hint="b - a + c comes nearest to row 3 here, not to {answer}",
+)
+
+
+def keyed_vectors(c, e, f):
+    """Return a model of six words in the plane, with three of them at the given places."""
+    from helpers.word2vec import to_keyed_vectors  # here, because gensim takes a second to load
+
+    vectors = [[1.0, 0.0], [0.985, 0.174], c, [0.866, 0.5], e, f]
+    return to_keyed_vectors(np.array(vectors), list("abcdef"))
+
+
+def one_model_twice():
+    model = keyed_vectors(c=[0.94, 0.342], e=[0.766, 0.643], f=[0.643, 0.766])
+    return model, model, "a", 2
+
+
+def two_models():
+    first = keyed_vectors(c=[0.94, 0.342], e=[0.766, 0.643], f=[0.643, 0.766])
+    second = keyed_vectors(c=[0.643, 0.766], e=[0.94, 0.342], f=[0.766, 0.643])
+    return first, second, "a", 2
+
+
+def words_near(model, word, n):
+    return {other for other, _ in model.most_similar(word, topn=n)}
+
+
+def number_in_both(first, second, word, n):
+    return len(words_near(first, word, n) & words_near(second, word, n))
+
+
+def words_among_pairs(first, second, word, n):
+    pairs = second.most_similar(word, topn=n)
+    return sum(other in pairs for other in words_near(first, word, n)) / n
+
+
+def share_of_either(first, second, word, n):
+    ones = words_near(first, word, n)
+    others = words_near(second, word, n)
+    return len(ones & others) / len(ones | others)
+
+
+overlap = Exercise(
+    cases=[
+        Case(
+            args=one_model_twice,
+            answer=1,
+            mistakes=[
+                Mistake(number_in_both, "that is how many of the n are in both; divide by n"),
+                Mistake(
+                    words_among_pairs,
+                    "a model agrees with itself on all neighbours; compare the words, not the "
+                    "pairs of word and cosine",
+                ),
+            ],
+            hint="a model agrees with itself on all neighbours, which is 1; you have {answer}",
+        ),
+        Case(
+            args=two_models,
+            answer=0.5,
+            mistakes=[
+                Mistake(
+                    share_of_either,
+                    "1 of 3 is the share of all words in either list; "
+                    "divide by n, the length of one list",
+                ),
+            ],
+            hint="b is among the 2 nearest of a in both, c only in the first and e only in the "
+            "second, so 0.5; you have {answer}",
+        ),
+    ],
+    hint="the share of the n neighbours in the first that are among those in the second; "
+    "you have {answer}",
+)

@@ -1,0 +1,233 @@
+"""The same steps in three ways: threads that share tables (Hogwild), ranks that wait for each other, servers.
+
+Each keeps a log with a row for each step: when it ended, who took it, its loss, and its staleness, the number of pushes
+between its pull and its own push.
+"""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import tensorflow as tf
+
+
+def loss_and_gradients(rows, others, noise=64):
+    """The loss of a batch and the gradients of its rows.
+
+    Parameters
+    ----------
+    rows : tf.Tensor
+        Of the n centers, [n, dim].
+    others : tf.Tensor
+        Of the n contexts, then of the noise words that serve all pairs, [n + noise, dim].
+    noise : int
+        How many of them.
+    """
+    with tf.GradientTape() as tape:
+        tape.watch([rows, others])
+        true = tf.reduce_sum(rows * others[:-noise], axis=1)
+        sampled = rows @ tf.transpose(others[-noise:])
+        loss = tf.reduce_mean(tf.nn.softplus(-true))
+        loss += 5 * tf.reduce_mean(tf.nn.softplus(sampled))
+    return loss, tape.gradient(loss, [rows, others])
+
+
+def train_rank(tables, centers, others, lr, first=0, before=None):
+    """Train on each rank, each with its own batches; where another rank is gone, end with the steps that were done.
+
+    Parameters
+    ----------
+    tables : list of float32 array
+    centers, others : int array
+        [batches, n] and [batches, n + noise].
+    lr : float
+    first : int
+        The first step; a step of R ranks is R batches.
+    before : callable, optional
+        before(step, tables, log) is called on each rank before each step.
+
+    Returns
+    -------
+    log : list of tuple
+        (time, rank, loss, 0) of each step.
+    tables : list of float32 array
+    """
+    import horovod.tensorflow as hvd
+
+    tables, log = [tf.Variable(each) for each in tables], []
+
+    @tf.function
+    def step(x, y, lr):
+        rows = map(tf.gather, tables, (x, y))
+        loss, found = loss_and_gradients(*rows)
+        totals = []
+        for each, ids, gradient in zip(tables, (x, y), found):
+            part = tf.IndexedSlices(gradient, ids, tf.shape(each))
+            totals.append(hvd.allreduce(part, op=hvd.Sum))
+        with tf.control_dependencies([total.values for total in totals]):
+            for each, total in zip(tables, totals):
+                change = lr * total.values
+                each.scatter_sub(tf.IndexedSlices(change, total.indices))
+        return loss
+
+    step(centers[0], others[0], tf.constant(0.0))  # compiles
+    for number in range(first, len(centers) // hvd.size()):
+        if before:
+            before(number, tables, log)
+        batch = number * hvd.size() + hvd.rank()
+        try:
+            loss = step(centers[batch], others[batch], tf.constant(lr))
+        except tf.errors.OpError:  # another rank is gone: lesson 20
+            break
+        log.append((time.time(), hvd.rank(), float(loss), 0))
+    return log, [each.numpy() for each in tables]
+
+
+class OnServer:
+    """Tables on a parameter server, and a counter that each push raises by one.
+
+    Parameters
+    ----------
+    cluster : PSCluster
+        With one parameter server.
+    tables : list of float32 array
+        Their values.
+    """
+
+    def __init__(self, cluster, tables):
+        self.start = tables
+        with cluster.strategy.scope():
+            self.tables = [tf.Variable(each) for each in tables]
+            self.version = tf.Variable(0, dtype=tf.int64)
+
+    def reset(self):
+        """Start again, with version 0."""
+        for variable, values in zip(self.tables, self.start):
+            variable.assign(values)
+        self.version.assign(0)
+
+    def pull(self, ids):
+        """The version, and the rows of each table."""
+        seen = self.version.read_value()
+        with tf.control_dependencies([seen]):
+            return seen, list(map(tf.gather, self.tables, ids))
+
+    def push(self, ids, found, seen, lr):
+        """Subtract gradients; returns the number of pushes since version `seen`."""
+        pushed = [
+            each.scatter_sub(tf.IndexedSlices(lr * gradient, rows))
+            for each, rows, gradient in zip(self.tables, ids, found)
+        ]
+        with tf.control_dependencies(pushed):
+            return self.version.assign_add(1, read_value=True) - 1 - seen
+
+
+def make_steps(model, pull_once=False, push=None):
+    """Make a function to be scheduled that takes a step with each of several batches.
+
+    Parameters
+    ----------
+    model : OnServer
+    pull_once : bool
+        Pull the rows of all batches first.
+    push : callable, optional
+        Instead of `model.push`.
+
+    Returns
+    -------
+    callable
+        steps(centers, others, lr, who), `who` an iterator that gives a worker's number, returns the log: float64
+        [batches, 4].
+    """
+    push = push or model.push
+
+    @tf.function
+    def steps(x, y, lr, who):
+        me = tf.cast(next(who), tf.float64)
+        first = model.pull((x, y)) if pull_once else None
+
+        def step(batch):
+            *ids, place = batch
+            if pull_once:
+                seen, rows = first[0], [each[place] for each in first[1]]
+            else:
+                seen, rows = model.pull(ids)
+            loss, found = loss_and_gradients(*rows)
+            late = push(ids, found, seen, lr)
+            with tf.control_dependencies([late]):
+                now = tf.timestamp()
+            loss, late = tf.cast(loss, tf.float64), tf.cast(late, tf.float64)
+            return tf.stack([now, me, loss, late])
+
+        places = tf.range(tf.shape(x)[0])
+        return tf.map_fn(step, (x, y, places), fn_output_signature=tf.float64, parallel_iterations=1)
+
+    return steps
+
+
+class Hogwild:
+    """Tables that threads of this process change without locks.
+
+    Parameters
+    ----------
+    tables : list of float32 array
+        Their values.
+    centers, others : int array
+        The batches, as for `train_rank`.
+    threads : int
+        How many will work on them.
+
+    Attributes
+    ----------
+    log : list of tuple
+        (time, thread, loss, staleness) of each step.
+    slow : list of float
+        How many times slower each thread is: it sleeps between pull and push.
+    """
+
+    def __init__(self, tables, centers, others, threads=2):
+        self.tables = [tf.Variable(each) for each in tables]
+        self.batches = centers, others
+        self.slow = [1] * threads
+        self.took = [0] * threads  # seconds of its last step, without its sleep
+        self.log = []
+        self.compute = tf.function(self.pull_and_compute, autograph=False)
+        self.push = tf.function(self.subtract, autograph=False)
+        self.step(0, 0, 0.0)  # compiles, and changes nothing
+        self.log.clear()
+
+    def pull_and_compute(self, *ids):
+        """The loss and the gradients of a batch."""
+        return loss_and_gradients(*map(tf.gather, self.tables, ids))
+
+    def subtract(self, ids, found, lr):
+        """Push gradients."""
+        for each, rows, gradient in zip(self.tables, ids, found):
+            each.scatter_sub(tf.IndexedSlices(lr * gradient, rows))
+
+    def step(self, thread, batch, lr):
+        """One step of a thread with a batch."""
+        begin, seen = time.perf_counter(), len(self.log)
+        ids = [tf.constant(side[batch]) for side in self.batches]
+        loss, found = self.compute(*ids)
+        loss, pause = float(loss), (self.slow[thread] - 1) * self.took[thread]
+        time.sleep(pause)
+        self.push(ids, found, tf.constant(lr))
+        late = len(self.log) - seen
+        self.log.append((time.time(), thread, loss, late))
+        self.took[thread] = time.perf_counter() - begin - pause
+
+
+def run_threads(model, lr, *batches, before=None):
+    """Train with a thread for each iterator of batches; returns their futures.
+
+    before(batch, model), if given, is called before each step.
+    """
+
+    def work(thread, batches):
+        for batch in batches:
+            if before:
+                before(batch, model)
+            model.step(thread, batch, lr)
+
+    with ThreadPoolExecutor(len(batches)) as pool:
+        return [pool.submit(work, *each) for each in enumerate(batches)]

@@ -1,0 +1,106 @@
+"""The saved results of `python -m benchmarks.losses`, as the tables and the figure that lesson 06 reads."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from helpers.plots import COLORS, SERIAL, table
+from helpers.word2vec import LOSSES
+
+COMPARED = (  # title, score, words, limit
+    ("100, same pairs: twins", "twins", 100, "pairs"),
+    ("100, same pairs: seconds", "seconds", 100, "pairs"),
+    ("651, same pairs: twins", "twins", 651, "pairs"),
+    ("651, same pairs: seconds", "seconds", 651, "pairs"),
+    ("651, same time: twins", "twins", 651, "time"),
+    ("10,000, same pairs: plurals", "plurals", 10_000, "pairs"),
+    ("10,000, same pairs: seconds", "seconds", 10_000, "pairs"),
+    ("10,000, same time: plurals", "plurals", 10_000, "time"),
+)
+
+
+def series(rows, x, y, **where):
+    """Columns x and y, two arrays, of the rows (dicts) that have these values."""
+    chosen = [row for row in rows if where.items() <= row.items()]
+    return [np.array([row[column] for row in chosen]) for column in (x, y)]
+
+
+def cost_beside_full(bench, loss, num_sampled):
+    """Vocabularies, and at each the ms of a step of this loss and of the full softmax: three arrays."""
+    words, ms = series(bench["cost"], "vocabulary", "ms", loss=loss, num_sampled=num_sampled)
+    full_ms = dict(zip(*series(bench["cost"], "vocabulary", "ms", loss="full_softmax")))
+    return words, ms, np.array([full_ms[size] for size in words])
+
+
+def crossover(sizes, full_ms, sampled_ms):
+    """How many words make a step of both equally long.
+
+    Between the two neighbouring sizes where the faster one changes, the ratio of the times is interpolated, on
+    logarithmic scales. If it changes more than once, the last time counts.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Vocabularies, rising.
+    full_ms, sampled_ms : sequences of float
+        Times of a step at each.
+
+    Raises
+    ------
+    ValueError
+        When they do not cross between these sizes.
+    """
+    gap = np.log(np.divide(full_ms, sampled_ms))  # above 0: sampling wins
+    if gap[0] > 0:
+        raise ValueError("sampling wins everywhere: add smaller vocabularies")
+    if gap[-1] <= 0:
+        raise ValueError("the full softmax wins: add larger vocabularies")
+    last = np.flatnonzero(gap <= 0)[-1]  # the last size where it does not
+    share = -gap[last] / (gap[last + 1] - gap[last])
+    return sizes[last] * (sizes[last + 1] / sizes[last]) ** share
+
+
+def final(bench, loss, score, words, limit):
+    """The last value of each seed, an array; limit: "pairs" or "time", what all losses had the same of."""
+    where = {"loss": loss, "vocabulary": words, "limit": limit, "start": "frequency"}
+    _, found = series(bench["quality"], "seed", score, **where)
+    return found.reshape(bench["settings"]["seeds"], -1)[:, -1]
+
+
+def quality_table(bench):
+    """The range of the seeds, full softmax beside the three others: after the same pairs and after the same time."""
+    full, *others = LOSSES
+    rows = []
+    for title, *run in COMPARED:
+        alone = final(bench, full, *run)
+        together = np.concatenate([final(bench, loss, *run) for loss in others])
+        places = 2 if "seconds" in run else 3
+        rows.append([title, *(f"{v.min():.{places}f} to {v.max():.{places}f}" for v in (alone, together))])
+    return table([f"words: range of {bench['settings']['seeds']} seeds", full, "the three others"], rows)
+
+
+def draw_quality(bench, titles):
+    """Draw scores against training time, a panel for each {(words, score): title}; bands from worst to best seed."""
+    _, axes = plt.subplots(len(titles), 1, figsize=(6, 3.2 * len(titles)))
+    for axis, ((words, score), title) in zip(axes, titles.items()):
+        for color, loss in zip([SERIAL, *COLORS], LOSSES):
+            where = {"loss": loss, "vocabulary": words, "limit": "time"}
+            both = series(bench["quality"], "seconds", score, **where)
+            spent, found = (values.reshape(bench["settings"]["seeds"], -1) for values in both)
+            at = spent.mean(axis=0)
+            axis.plot(at, found.mean(axis=0), "o-", color=color, label=loss)
+            axis.fill_between(at, found.min(axis=0), found.max(axis=0), color=color, alpha=0.2, lw=0)
+        axis.set(title=title, xlabel="training, s", ylabel=f"{score} found")
+    axes[0].legend(loc="lower right")
+    plt.show()
+
+
+def samplers_table(bench):
+    """The plurals found with each sampler and each of two losses: the mean and the range of the seeds."""
+    rows = []
+    for sampler in ("log_uniform", "uniform", "unigram"):
+        row = [sampler]
+        for loss in ("sampled_softmax", "sgns"):
+            _, found = series(bench["samplers"], "seed", "plurals", sampler=sampler, loss=loss)
+            row.append(f"{found.mean():.3f} ({found.min():.3f} to {found.max():.3f})")
+        rows.append(row)
+    return table(["plurals, mean (range) of 3 seeds", "sampled_softmax", "sgns"], rows)

@@ -1,0 +1,152 @@
+"""Training that depends on its state alone: not on the number of ranks, nor on interruptions."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import tensorflow as tf
+
+from helpers.word2vec.model import make_tables, merge
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What never changes during a run."""
+
+    vocab: int
+    dim: int = 32
+    batch: int = 1024  # pairs of a step, of all ranks together
+    window: int = 5
+    negatives: int = 64
+    lr: float = 0.1
+
+
+@dataclass
+class Progress:
+    """What each step changes, apart from the variables."""
+
+    step: int = 0
+    epoch: int = 0
+    position: int = 0
+    random: dict = field(default_factory=lambda: np.random.default_rng(0).bit_generator.state)
+
+
+def epoch_order(n, epoch, made={}):  # noqa: B006 - the one that is kept
+    """Return the order of the n words in an epoch, int64 [n]; it is made once."""
+    if (n, epoch) not in made:
+        made.clear()
+        made[n, epoch] = np.random.default_rng([0, epoch]).permutation(n)
+    return made[n, epoch]
+
+
+def next_words(progress, n, batch):
+    """Return the positions of the next words of the text, at most `batch`; moves `progress`."""
+    order = epoch_order(n, progress.epoch)
+    words = order[progress.position : progress.position + batch]
+    progress.position += len(words)
+    if progress.position == n:
+        progress.epoch += 1
+        progress.position = 0
+    return words
+
+
+def part_of(n, rank, size):
+    """Return the slice of n items that belongs to a rank."""
+    return slice(n * rank // size, n * (rank + 1) // size)
+
+
+def next_batch(progress, text, recipe):
+    """Return what all ranks train on in a step; moves `progress`.
+
+    Parameters
+    ----------
+    progress : Progress
+    text : int64 array [n]
+    recipe : Recipe
+
+    Returns
+    -------
+    centers, contexts : int64 array [at most recipe.batch]
+    negatives : int64 array [recipe.negatives]
+        Drawn with the log-uniform distribution.
+    """
+    rng = np.random.default_rng()
+    rng.bit_generator.state = progress.random
+    words = next_words(progress, len(text), recipe.batch)
+    reach = rng.integers(1, recipe.window + 1, len(words))
+    distance = rng.integers(1, reach + 1) * rng.choice([-1, 1], len(words))
+    draws = np.exp(rng.random(recipe.negatives) * np.log(recipe.vocab + 1))
+    progress.random = rng.bit_generator.state
+    progress.step += 1
+    contexts = text[(words + distance) % len(text)]
+    return text[words], contexts, draws.astype(np.int64) - 1
+
+
+def start_model(recipe, biases):
+    """Return the tables, Adagrad, and all variables, which are the tables and Adagrad's."""
+    tables = make_tables(recipe.vocab, recipe.dim, seed=0)
+    tables[2].assign(biases)
+    adagrad = tf.keras.optimizers.Adagrad(recipe.lr, 1e-6)
+    adagrad.build(tables)
+    return tables, adagrad, [*tables, *(v.value for v in adagrad.variables)]
+
+
+def expected_draws(ids, recipe):
+    """Return how often the log-uniform sampler draws each id among the negatives of a step."""
+    ids = tf.cast(ids, tf.float32)
+    share = tf.math.log((ids + 2) / (ids + 1)) / math.log(recipe.vocab + 1)
+    return recipe.negatives * share
+
+
+def sum_of_losses(tables, centers, contexts, negatives, recipe):
+    """Return the NCE loss, summed over the pairs."""
+    labels = contexts[:, tf.newaxis]
+    expected = expected_draws(labels, recipe), expected_draws(negatives, recipe)
+    losses = tf.nn.nce_loss(
+        tables[1],
+        tables[2],
+        labels,
+        tf.gather(tables[0], centers),
+        recipe.negatives,
+        recipe.vocab,
+        sampled_values=(negatives, *expected),
+    )
+    return tf.reduce_sum(losses)
+
+
+def make_training_step(tables, optimizer, recipe, hvd=None):
+    """Compile a step whose gradients are summed over all ranks.
+
+    Parameters
+    ----------
+    tables, optimizer
+        See `start_model`.
+    recipe : Recipe
+    hvd : module, optional
+        horovod.tensorflow, on ranks.
+
+    Returns
+    -------
+    function
+        train_one(progress, text, rank=0, size=1) -> this rank's part of the loss.
+    """
+    ids, number = tf.TensorSpec([None], tf.int64), tf.TensorSpec([], tf.float32)
+
+    @tf.function(autograph=False, input_signature=[ids, ids, ids, number])
+    def step(centers, contexts, negatives, pairs):
+        with tf.GradientTape() as tape:
+            losses = sum_of_losses(tables, centers, contexts, negatives, recipe)
+            loss = losses / pairs
+        if hvd:
+            tape = hvd.DistributedGradientTape(tape, op=hvd.Sum)
+        gradients = tape.gradient(loss, tables)
+        merged = [merge(gradient) for gradient in gradients]
+        optimizer.apply_gradients(zip(merged, tables))
+        return loss
+
+    def train_one(progress, text, rank=0, size=1):
+        centers, contexts, negatives = next_batch(progress, text, recipe)
+        part = part_of(len(centers), rank, size)
+        return step(centers[part], contexts[part], negatives, len(centers))
+
+    return train_one
