@@ -19,6 +19,7 @@ import pytest
 from helpers.text import load_corpus
 
 MARK = "W2V_TEST_SESSION"
+LEFT_BEHIND = 6  # exit code: pytest has 0 to 5
 SECONDS = {"slow": 30, "browser": 30, "hosts": 10, "ranks": 8, "servers": 8}  # about, of a test with this marker
 spent = Counter()  # seconds of each test, and of each notebook all cells together
 
@@ -157,7 +158,7 @@ def pytest_sessionfinish(session, exitstatus):
     if left:
         print("\nprocesses left behind:")
         print(*(f"  {process.pid} {command}" for process, command in left.items()), sep="\n")
-        session.exitstatus = 1
+        session.exitstatus = LEFT_BEHIND
         for process in left:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()

@@ -25,6 +25,15 @@ def test_leaves_a_child():
     with open("pid", "w") as file:
         file.write(str(child.pid))
 """
+FAILS_ONCE = """
+from pathlib import Path
+
+
+def test_toy():
+    seen = Path("seen").exists()
+    Path("seen").touch()
+    assert seen
+"""
 CELLS = {  # source: the output saved with it
     "assert 2 * 2 == 4\nprint(2 * 2)": "4\n",
     "print(2 * 2)": "5\n",
@@ -36,8 +45,12 @@ CELLS = {  # source: the output saved with it
 
 def run_pytest(folder, *options):
     """pytest in a folder, as a session of its own."""
+    return run(folder, "-m", "pytest", "-p", "no:cacheprovider", *options)
+
+
+def run(folder, *arguments):
     environment = {name: value for name, value in os.environ.items() if name != "W2V_TEST_SESSION"}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
@@ -120,6 +133,27 @@ def test_process_left_behind_fails_the_session(folder):
     done = run_pytest(folder)
     pid = int((folder / "pid").read_text())
     assert "1 passed" in done.stdout  # so that the exit code is about the process
-    assert done.returncode == 1
+    assert done.returncode == 6  # not 1, pytest's own, on which `make test` judges again
     assert f"{pid} {sys.executable} -c import time; time.sleep(60)" in done.stdout
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.slow
+def test_what_fails_only_beside_a_neighbour_is_judged_again_and_said(folder):
+    """A test that fails the first time, and a lesson that is wrong each time."""
+    (folder / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "judge_again.py", folder / "tools")
+    (folder / "tests" / "test_toy.py").write_text(FAILS_ONCE)
+    assert "can be judged again" in run(folder, "tools/judge_again.py").stderr
+
+    assert run(folder, "-m", "pytest", "-n", "2").returncode == 1
+    done = run(folder, "tools/judge_again.py")
+    assert done.returncode == 0, done.stdout
+    assert "tests/test_toy.py::test_toy: failed beside its neighbour, passed alone" in done.stdout
+
+    (folder / "seen").unlink()
+    write_lesson(folder)
+    assert run(folder, "-m", "pytest", "-n", "2").returncode == 1
+    done = run(folder, "tools/judge_again.py")
+    assert done.returncode == 1
+    assert "notebooks/00_toy.ipynb: failed again" in done.stdout and "test_toy: failed beside" in done.stdout
