@@ -5,20 +5,20 @@ import math
 from exercises import Case, Exercise, Mistake
 
 
-def bound(hits, lost, s):
-    return (lost * s + hits) / (hits * (1 - lost))
+def bound(words, lost, s):
+    return (lost * s + words) / (words * (1 - lost))
 
 
-def rounded_up(hits, lost, s):
-    return max(1, math.ceil(bound(hits, lost, s)))
+def rounded_up(words, lost, s):
+    return max(1, math.ceil(bound(words, lost, s)))
 
 
-def without_own_hits(hits, lost, s):
-    return max(1, math.floor(lost * s / (hits * (1 - lost))))
+def without_own(words, lost, s):
+    return max(1, math.floor(lost * s / (words * (1 - lost))))
 
 
-def as_if_nothing_grew(hits, lost, s):
-    return max(1, math.floor((lost * s + hits) / hits))
+def as_if_nothing_grew(words, lost, s):
+    return max(1, math.floor((lost * s + words) / words))
 
 
 most_ranks = Exercise(
@@ -28,7 +28,7 @@ most_ranks = Exercise(
             answer=12,
             mistakes=[
                 Mistake(
-                    without_own_hits,
+                    without_own,
                     "10 comes from R instead of R - 1 in the formula: one rank alone loses nothing",
                 ),
                 Mistake(

@@ -10,28 +10,29 @@ from helpers.word2vec.merging import merge_changes
 LR = 0.045  # of one process, at the start
 LOST = 1 / 3  # share of a row's common progress that may get lost between two exchanges
 HITS = 12  # of the rarest row that travels in each exchange, within WORDS
-WORDS = 125_000  # in which the common progress of a typical row is as long as its noise
+WORDS = 125_000  # s: in which the common progress of a row is as long as its noise
 LONGEST = 1.0  # change of a row in one exchange
 
 
 def schedule(ranks, vocab, blocks=BLOCKS, lr=LR):
     """Derive interval, hot rows and learning rate from the number of ranks and the words of a text.
 
-    Between two exchanges a rank hits a row h times. Its change is then about h long in the
-    direction that all ranks have in common, and sqrt(h s) long in directions of its own, which
-    differ from rank to rank: s is the number of hits after which both are equal. `merge_changes`
-    multiplies the sum of R such changes by the sum of their squared lengths over the squared length
-    of the sum. Of the common progress of all ranks, R h, that leaves (s + h) / (s + R h), and the share
+    Between two exchanges a rank trains w words. Its change of a row is then about as w in the
+    direction that all ranks have in common, and as sqrt(w s) in directions of its own, which
+    differ from rank to rank: s is the number of words after which both are equal, for frequent and
+    rare rows alike (measured in lesson 14). `merge_changes` multiplies the sum of R such changes by
+    the sum of their squared lengths over the squared length of the sum. Of the common progress of
+    all ranks, R w, that leaves (s + w) / (s + R w), and the share
 
-        L = (R - 1) h / (s + R h)
+        L = (R - 1) w / (s + R w)
 
-    is lost. The more ranks, the more is lost, at the same h. To lose no more than L they exchange
+    is lost. The more ranks, the more is lost, at the same w. To lose no more than L they exchange
     after
 
-        h = s L / (R - 1 - R L)   hits each, with L = 1/3:   h = s / (2 R - 3).
+        w = s L / (R - 1 - R L)   words each, with L = 1/3:   w = s / (2 R - 3).
 
     So 2 ranks train s between two exchanges, 4 train s / 5, 8 train s / 13, 16 train s / 29.
-    A rank's own hits work at once and at full length; the others', (R - 1) / R of all, arrive
+    A rank's own progress works at once and at full length; the others', (R - 1) / R of all, arrives
     shortened by L. So the rate is that of one process, divided by 1 - L (R - 1) / R. A row is hit
     as often as its word comes: rows that are hit at least HITS times in WORDS words travel each
     time, the others every second time, every fourth time ..., as `due_rows` says. So a text of few
