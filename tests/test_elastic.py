@@ -17,8 +17,8 @@ from shown import shown
 from examples.elastic import ElasticFailure, Job, read_hosts, start_elastic
 
 SHOWN = [
-    "from examples.elastic import", "import hashlib", "def expected_draws", "def start_model", "class Committed",
-    "def say", "def train(", "def twenty",
+    "from examples.elastic import", "import hashlib", "import ObjectState", "def expected_draws", "def start_model",
+    "class Committed", "def say", "def train(", "def twenty",
 ]  # fmt: skip
 book = shown("22", *SHOWN)
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -191,8 +191,39 @@ def test_one_leaves_in_order_and_the_end_is_the_undisturbed_run(tmp_path):
     assert watched.job.driver.returncode == 0 and watched.equal()
     assert not [r for r in watched.job.reports if "restored" in r], "who leaves in order undoes no step"
     watched.job.close()
+    ends_as_the_undisturbed_run(tmp_path)
+
+
+def only_ask(state, make_step, text, stop):
+    """Asks after every twenty steps whether hosts have changed, and never commits."""
+    book.say(start=state.step, equal=book.fingerprint(state.variables))
+    train_one = make_step(book.hvd)
+    while not state.stop:
+        book.say(**book.twenty_steps(state, train_one, text))
+        state.stop = book.hvd.broadcast_object(stop.exists(), root_rank=0)
+        state.check_host_updates()
+
+
+def test_a_join_between_two_commits_repeats_no_step(tmp_path, monkeypatch):
+    monkeypatch.setattr(book, "go_on", only_ask)
+    watched = Watched(tmp_path, A)
+    watched.trains_with(1, 0, timeout=300)
+    joins = time.time()
+    watched.hosts.write_text(A + B)
+    watched.trains_with(2, joins)
+    (tmp_path / "stop").touch()
+    watched.job.wait(lambda: watched.job.driver.poll() is not None)
+    alone = [r["step"] for r in watched.job.reports if "loss" in r and r["size"] == 1]
+    together = [r["start"] for r in watched.job.reports if "start" in r and r["size"] == 2]
+    assert together == [max(alone)] * 2 and watched.equal()
+    watched.job.close()
+    ends_as_the_undisturbed_run(tmp_path)
+
+
+def ends_as_the_undisturbed_run(folder):
+    """As many steps in one process here lead to the same place."""
     tables, optimizer, variables = book.start_model(RECIPE, BIASES)
-    final = book.restore_checkpoint(tmp_path / "elastic.npz", variables)
+    final = book.restore_checkpoint(folder / "elastic.npz", variables)
     elastic, progress = book.values(variables), book.Progress()
     tables, optimizer, variables = book.start_model(RECIPE, BIASES)
     train_one = book.make_training_step(tables, optimizer, RECIPE)
