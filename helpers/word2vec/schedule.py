@@ -10,7 +10,7 @@ from helpers.word2vec.merging import merge_changes
 LR = 0.045  # of one process, at the start
 LOST = 1 / 3  # share of a row's common progress that may get lost between two exchanges
 HITS = 12  # of the rarest row that travels in each exchange, within WORDS
-WORDS = 125_000  # s: in which the common progress of a row is as long as its noise
+WORDS = 125_000  # s of the model: in which the common progress of a row is as long as its noise
 LONGEST = 1.0  # change of a row in one exchange
 
 
@@ -19,8 +19,8 @@ def schedule(ranks, vocab, blocks=BLOCKS, lr=LR):
 
     Between two exchanges a rank trains w words. Its change of a row is then about as w in the
     direction that all ranks have in common, and as sqrt(w s) in directions of its own, which
-    differ from rank to rank: s is the number of words after which both are equal, for frequent and
-    rare rows alike (measured in lesson 14). `merge_changes` multiplies the sum of R such changes by
+    differ from rank to rank: s is the number of words after which both are equal. (A model for the
+    form of the rule: lesson 14 measures how badly it fits.) `merge_changes` multiplies the sum of R such changes by
     the sum of their squared lengths over the squared length of the sum. Of the common progress of
     all ranks, R w, that leaves (s + w) / (s + R w), and the share
 
