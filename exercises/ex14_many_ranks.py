@@ -47,6 +47,11 @@ most_ranks = Exercise(
             hint="2 ranks lose 3 / 16 = 0.19, 3 ranks 6 / 19 = 0.32; so 2, not {answer}",
         ),
         Case(
+            args=(25_000, 1 / 3, 125_000),
+            answer=4,
+            hint="4 ranks lose 75,000 / 225,000, exactly a third; a rounding error before `floor` makes {answer} of it",
+        ),
+        Case(
             args=(100.0, 0.1, 1.0),
             answer=1,
             hint="2 ranks lose 100 / 201; so only 1 is left, not {answer}",
