@@ -33,7 +33,7 @@ most_ranks = Exercise(
                 ),
                 Mistake(
                     as_if_nothing_grew,
-                    "6 leaves out that R stands below the line, too: solve (R - 1) h = lost (s + R h)",
+                    "6 leaves out that R stands below the line, too: solve (R - 1) w = lost (s + R w)",
                 ),
             ],
         ),

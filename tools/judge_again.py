@@ -17,9 +17,12 @@ def failed(cache):
     """What to run again, from pytest's list: tests, and whole notebooks, since a cell needs those above it."""
     if not cache.is_file():
         return []
-    names = (name.partition("@")[0] for name in json.loads(cache.read_text(encoding="utf-8")))
-    files = ((name, name.partition("::")[0]) for name in names)
-    return sorted({file if file.endswith(".ipynb") else name for name, file in files})
+    again = set()
+    for name in json.loads(cache.read_text(encoding="utf-8")):
+        test = name.partition("@")[0]  # without the group that `-n 2` appends
+        file = test.partition("::")[0]
+        again.add(file if file.endswith(".ipynb") else test)
+    return sorted(again)
 
 
 def main():

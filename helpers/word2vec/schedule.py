@@ -20,9 +20,9 @@ def schedule(ranks, vocab, blocks=BLOCKS, lr=LR):
     Between two exchanges a rank trains w words. Its change of a row is then about as w in the
     direction that all ranks have in common, and as sqrt(w s) in directions of its own, which
     differ from rank to rank: s is the number of words after which both are equal. (A model for the
-    form of the rule: lesson 14 measures how badly it fits.) `merge_changes` multiplies the sum of R such changes by
-    the sum of their squared lengths over the squared length of the sum. Of the common progress of
-    all ranks, R w, that leaves (s + w) / (s + R w), and the share
+    form of the rule: lesson 14 measures how badly it fits.) `merge_changes` multiplies the sum of R
+    such changes by the sum of their squared lengths over the squared length of the sum. Of the
+    common progress of all ranks, R w, that leaves (s + w) / (s + R w), and the share
 
         L = (R - 1) w / (s + R w)
 
