@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from helpers.exchange.cost_model import bytes_sent
 from helpers.exchange.strategies import DIM, batches, start_tables
-from helpers.plots import table
+from helpers.plots import COLORS, table
 from helpers.text.skipgram import shard
 from helpers.text.vocab import Vocab
 
@@ -115,6 +115,23 @@ def compare(found, one, other):
     print(f"{one} / {other}: {np.median(ratios):.2f} ({low_high(ratios)})")
     print(f"faster in {sum(ratios > 1)} of {len(ratios)} turns")
     return ratios
+
+
+def draw_speeds(axis, runs):
+    """Draw pairs/s, of one rank and of two: the median turn, and a line from the smallest to the largest.
+
+    runs: {strategy: what `measure` found, with this strategy in it}.
+    """
+    for row, (name, found) in enumerate(runs.items()):
+        for mode, place, form, color in ((ALONE, -0.14, "o", COLORS[1]), (name, 0.14, "s", COLORS[0])):
+            speed = found[mode]["speed"] / 1e3
+            axis.plot([min(speed), max(speed)], [row + place] * 2, color=color, lw=2)
+            axis.plot(np.median(speed), row + place, form, color=color)
+    axis.plot([], [], "o", color=COLORS[1], label="1 rank, the same steps")
+    axis.plot([], [], "s", color=COLORS[0], label="2 ranks")
+    axis.set(yticks=range(len(runs)), yticklabels=[*runs], xlim=(0, None))
+    axis.invert_yaxis()
+    axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2)
 
 
 # ---- Exactness
