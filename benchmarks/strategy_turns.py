@@ -6,6 +6,7 @@ no cache, and a strategy that merges rows and sends none: controls for what merg
 """
 
 import argparse
+import sys
 
 import numpy as np
 
@@ -68,8 +69,11 @@ def main():
     parser.add_argument("--turns", type=positive, default=3)
     parser.add_argument("--json", metavar="OUT")
     options = parser.parse_args()
-    check_writable(options.json)
-    ids, vocab = read(options.corpus, options.vocabulary, options.words)
+    try:
+        ids, vocab = read(options.corpus, options.vocabulary, options.words)
+        check_writable(options.json)
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
     runs = [run_once(ids, vocab, options.turns) for _ in range(options.runs)]
     for name in runs[0]:
         medians = [np.median(np.divide(run[name]["two"], run[name]["one"])) for run in runs]
