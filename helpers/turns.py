@@ -134,6 +134,27 @@ def draw_speeds(axis, runs):
     axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2)
 
 
+# ---- What `python -m benchmarks.strategy_turns` saved
+
+
+def in_runs(runs, name, base=None, mode="one"):
+    """The pairs/s of a strategy over those of a mode of `base` (by default itself), the median of each run."""
+    base = base or name
+    return np.array([np.median(np.divide(run[name]["two"], run[base][mode])) for run in runs])
+
+
+def sorted_row(label, ratios):
+    """A row of a table: the ratios of all runs in one cell, smallest first."""
+    return [label, ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))]
+
+
+def exchange_ms(runs, name, batch):
+    """Of each run, in ms: a step alone, a step beside the other rank, and what the exchange takes on top; arrays."""
+    speeds = [[np.median(run[name][mode]) for run in runs] for mode in ("one", "apart", "two")]
+    alone, beside, together = 1e3 * batch * np.array([[1], [2], [2]]) / speeds
+    return alone, beside, together - beside
+
+
 # ---- Exactness
 
 
