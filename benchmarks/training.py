@@ -20,7 +20,8 @@ def train_strategy(
     """Train on the shard of this rank until all ranks together have seen `pairs` pairs, or for about `seconds`.
 
     ids, vocab: the whole text. hvd: horovod.tensorflow, or None in one process. communicate=False: beside the other
-    ranks, but with communication disabled. report(step, steps, loss, pairs_per_s): now and then.
+    ranks, but with communication disabled. report(step, steps, loss, pairs_per_s): now and then. Each rank draws pairs
+    and negatives of its own.
     Returns a dict: pairs and bytes of this rank, seconds, steps, loss (mean of the last tenth), vectors np.float32
     [V, DIM]. ValueError unless one of `pairs` and `seconds` is given.
     """
@@ -35,7 +36,7 @@ def train_strategy(
         settings = {"dim": DIM, "window": WINDOW, "seed": seed, "hvd": hvd}
         train = partial(strategy.make, part, vocab, **settings)
         return _train_epochs(train, epochs, seconds, hvd, report)
-    tf.random.set_seed(seed)
+    tf.random.set_seed(seed + 1_000 * rank)  # each rank draws negatives of its own; rank 0 as one process
     tables = start_tables(vocab, seed=seed)
     step = strategy.make(tables, hvd)
     source = batches(strategy, shard(ids, rank, size), vocab, np.random.default_rng([seed, rank]))

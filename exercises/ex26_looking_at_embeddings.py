@@ -2,122 +2,7 @@
 
 import numpy as np
 
-from exercises import ANYTHING, Case, Exercise, Mistake
-
-
-def cosines_to(vectors, row):
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return unit @ unit[row]
-
-
-def by_distance(vectors, row, n):
-    return np.argsort(np.linalg.norm(vectors - vectors[row], axis=1))[1 : n + 1]
-
-
-def by_dot_product(vectors, row, n):
-    order = np.argsort(-vectors @ vectors[row])
-    return [other for other in order if other != row][:n]
-
-
-def most_distant_first(vectors, row, n):
-    return np.argsort(cosines_to(vectors, row))[:n]
-
-
-def taken_before_left_out(vectors, row, n):
-    return np.argsort(-cosines_to(vectors, row))[1:n]
-
-
-nearest = Exercise(
-    cases=[
-        Case(
-            args=(
-                np.array([[2.0, 0.4], [4.0, 0.0], [10.0, 8.0], [-1.0, 0.0], [30.0, 8.0]]),
-                0,
-                3,
-            ),
-            answer=[4, 1, 2],
-            mistakes=[
-                Mistake(
-                    lambda vectors, row, n: [row, ANYTHING, ANYTHING],
-                    "row 0 is its own nearest; leave it out",
-                ),
-                Mistake(
-                    by_distance,
-                    "that is the order of distances; the cosine does not depend on lengths",
-                ),
-                Mistake(
-                    by_dot_product,
-                    "that is the order of dot products; divide each vector by its length first",
-                ),
-                Mistake(
-                    most_distant_first,
-                    "those are the most distant rows first; sort by falling cosine",
-                ),
-                Mistake(
-                    taken_before_left_out,
-                    "3 rows were asked for, and 2 came; leave out the row itself before you take n",
-                ),
-            ],
-        ),
-    ],
-    hint="the cosines to row 0 put rows 4, 1, 2 first, yours are {answer}",
-)
-
-
-SIX_VECTORS = np.array(
-    [
-        [1.0, 0.0, 0.0],
-        [1.0, 0.2, 0.0],
-        [0.0, 0.0, 2.0],
-        [0.0, 1.0, 2.2],
-        [9.0, 0.5, 30.0],
-        [8.0, 5.0, 9.0],
-    ]
-)
-
-
-def of_length_one(vectors):
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-def given_words_left_in(vectors, a, b, c):
-    unit = of_length_one(vectors)
-    return np.argmax(unit @ (unit[b] - unit[a] + unit[c]))
-
-
-def long_vectors(vectors, a, b, c):
-    scores = vectors @ (vectors[b] - vectors[a] + vectors[c])
-    scores[[a, b, c]] = -np.inf
-    return np.argmax(scores)
-
-
-def all_three_added(vectors, a, b, c):
-    unit = of_length_one(vectors)
-    scores = unit @ (unit[a] + unit[b] + unit[c])
-    scores[[a, b, c]] = -np.inf
-    return np.argmax(scores)
-
-
-analogy = Exercise(
-    cases=[
-        Case(
-            args=(SIX_VECTORS, 0, 1, 2),
-            answer=3,
-            mistakes=[
-                Mistake(
-                    given_words_left_in,
-                    "row 2 is one of the words that were given; leave those out",
-                ),
-                Mistake(
-                    long_vectors,
-                    "vectors of length 1 are meant, and a long one has a large dot product",
-                ),
-                Mistake(all_three_added, "row 5 comes nearest to a + b + c; subtract a"),
-            ],
-        ),
-    ],
-    hint="b - a + c comes nearest to row 3 here, not to {answer}",
-)
+from exercises import Case, Exercise, Mistake
 
 
 def keyed_vectors(c, e, f):
@@ -189,4 +74,116 @@ overlap = Exercise(
     ],
     hint="the share of the n neighbours in the first that are among those in the second; "
     "you have {answer}",
+)
+
+
+SIX_VECTORS = np.array(
+    [
+        [1.0, 0.0, 0.0],
+        [1.0, 0.2, 0.0],
+        [0.0, 0.0, 2.0],
+        [0.0, 1.0, 2.2],
+        [9.0, 0.5, 30.0],
+        [8.0, 5.0, 9.0],
+    ]
+)
+
+
+def of_length_one(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def given_words_left_in(vectors, a, b, c):
+    unit = of_length_one(vectors)
+    return np.argmax(unit @ (unit[b] - unit[a] + unit[c]))
+
+
+def long_vectors(vectors, a, b, c):
+    scores = vectors @ (vectors[b] - vectors[a] + vectors[c])
+    scores[[a, b, c]] = -np.inf
+    return np.argmax(scores)
+
+
+def all_three_added(vectors, a, b, c):
+    unit = of_length_one(vectors)
+    scores = unit @ (unit[a] + unit[b] + unit[c])
+    scores[[a, b, c]] = -np.inf
+    return np.argmax(scores)
+
+
+analogy = Exercise(
+    cases=[
+        Case(
+            args=(SIX_VECTORS, 0, 1, 2),
+            answer=3,
+            mistakes=[
+                Mistake(
+                    given_words_left_in,
+                    "row 2 is one of the words that were given; leave those out",
+                ),
+                Mistake(
+                    long_vectors,
+                    "vectors of length 1 are meant, and a long one has a large dot product",
+                ),
+                Mistake(all_three_added, "row 5 comes nearest to a + b + c; subtract a"),
+            ],
+        ),
+    ],
+    hint="b - a + c comes nearest to row 3 here, not to {answer}",
+)
+
+
+SIX_HUBS = np.array([[30.0, 0.0], [1.0, 0.1], [1.0, 0.4], [0.2, 2.0], [-1.0, 3.0], [-3.0, -1.0]])
+
+
+def lists_of(scores, n):
+    """Return how often each row is among the n of the greatest scores of a row."""
+    return np.bincount(np.argsort(-scores, axis=1)[:, :n].ravel(), minlength=len(scores))
+
+
+def cosines_of_all(vectors, own=-np.inf):
+    unit = of_length_one(vectors)
+    cosines = unit @ unit.T
+    np.fill_diagonal(cosines, own)
+    return cosines
+
+
+def themselves_counted(vectors, n):
+    return lists_of(cosines_of_all(vectors, own=1), n)
+
+
+def by_dot_product(vectors, n):
+    products = vectors @ vectors.T
+    np.fill_diagonal(products, -np.inf)
+    return lists_of(products, n)
+
+
+def most_distant(vectors, n):
+    return lists_of(-cosines_of_all(vectors, own=np.inf), n)
+
+
+def without_the_rows_in_no_list(vectors, n):
+    return np.trim_zeros(lists_of(cosines_of_all(vectors), n), "b")
+
+
+hubs = Exercise(
+    cases=[
+        Case(
+            args=(SIX_HUBS, 2),
+            answer=[2, 2, 4, 2, 2, 0],
+            mistakes=[
+                Mistake(themselves_counted, "every row is nearest to itself; leave it out"),
+                Mistake(
+                    by_dot_product,
+                    "that counts by dot product, and row 0 is long; divide each vector by its length",
+                ),
+                Mistake(most_distant, "that counts the most distant rows; sort by falling cosine"),
+                Mistake(
+                    without_the_rows_in_no_list,
+                    "row 5 is in no list, and that is 0; give a number for each of the 6 rows",
+                ),
+            ],
+        ),
+    ],
+    hint="with n = 2 the 6 rows stand in 2, 2, 4, 2, 2 and 0 lists; you have {answer}",
 )

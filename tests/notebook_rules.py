@@ -33,12 +33,10 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
     "09": {"helpers.text.skipgram": "shard", "helpers.word2vec.model": "make_tables nce_loss make_step"},
     "12": {
         "helpers.exchange.strategies": (
-            "batch_loss apply_gradients make_taped batch_gradients make_deduplicated small_steps side_by_side add_rows "
-            "all_rows make_local_sgd make_overlapped"
+            "make_taped make_deduplicated small_steps all_rows make_local_sgd make_overlapped"
         ),
         "helpers.word2vec.model": "merge",
         "helpers.word2vec.merging": "due_rows",
-        "helpers.exchange.cost_model": "row_bytes planned predicted",
     },
     "13": {
         "helpers.word2vec.block_trainer": "pair_weights block_changes highest_rates",

@@ -12,7 +12,17 @@ import pytest
 from clusters import SELDOM
 from trainers import write_trainer
 
-from benchmarks import allreduce, bandwidth, long_text, many_ranks, options, roofline, strategies, words_per_second
+from benchmarks import (
+    allreduce,
+    bandwidth,
+    long_text,
+    many_ranks,
+    options,
+    roofline,
+    strategies,
+    strategy_turns,
+    words_per_second,
+)
 from helpers.cluster import connect
 from helpers.cluster.environment import limit_threads
 from helpers.text import Vocab, load_corpus
@@ -74,6 +84,18 @@ def test_strategies(ranks, tmp_path, monkeypatch, capsys):
         assert two["bytes_per_pair"] > 10 * one["bytes_per_pair"]
     assert found["settings"]["words"] == 150_000 and found["latency"] >= 0
     assert "overlap" in capsys.readouterr().out
+
+
+def test_strategy_turns(ranks, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out.json"
+    text = ["--corpus", "planted", "--words", 100_000, "--vocabulary", 600, "--runs", 1, "--turns", 1]
+    run(strategy_turns, [*text, "--json", out], monkeypatch, ranks)
+    (found,) = json.loads(out.read_text())["runs"]
+    every_step = ["canonical", "bigger batch", "dense", "deduplicated rows"]
+    controls = [f"{name}, no cache" for name in strategy_turns.CONTROLS]
+    assert [*found] == [*every_step, "local SGD", "hot and cold", "overlap", *controls]
+    assert all(len(speeds) == 1 and min(speeds) > 0 for modes in found.values() for speeds in modes.values())
+    assert "| merging only |" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -179,11 +201,11 @@ def test_the_work_of_a_step_is_that_of_its_products():
     assert operations == 3 * 2 * (1 * 3 * 2) and moved == 2 * 5 * 2 * 4
 
 
-@pytest.mark.parametrize("module", [allreduce, strategies, words_per_second])
+@pytest.mark.parametrize("module", [allreduce, strategies, strategy_turns, words_per_second])
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(module, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "connect", None)  # would raise
     text = [] if module is allreduce else ["--corpus", "planted"]
-    text += ["--vocabulary", 300] if module is strategies else []
+    text += ["--vocabulary", 300] if module in (strategies, strategy_turns) else []
     with pytest.raises(SystemExit, match="cannot be written: No such file or directory"):
         run(module, [*text, "--json", tmp_path / "nowhere" / "out.json"], monkeypatch)
 

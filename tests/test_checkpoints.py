@@ -3,21 +3,31 @@
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import cloudpickle
 import numpy as np
+import psutil
 import pytest
 from shown import shown
 
-from helpers.cluster import connect
+from helpers.cluster import connect, kill_after
 from helpers.word2vec import checkpoints
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
-book = shown("21")
+MARKS = (
+    "class Recipe", "def next_words", "def next_batch", "import make_training_step", "def save_checkpoint",
+    "def read_checkpoint", "def restore_checkpoint", "def restore_on_ranks", "def largest_difference",
+)  # fmt: skip
+book = shown("21", *MARKS)
 TEXT = np.random.default_rng(0).integers(0, 50, 1_000)
 RECIPE = book.Recipe(vocab=50, dim=4, batch=64, negatives=8)
 BIASES = np.zeros(50, np.float32)
+
+
+def values(variables):
+    return [variable.numpy() for variable in variables]
 
 
 def model(hvd=None, biases=BIASES):
@@ -46,32 +56,32 @@ def test_a_restored_run_is_the_uninterrupted_one_across_an_epoch(tmp_path):
     again, others = model(biases=BIASES + 1)
     restored = book.restore_checkpoint(tmp_path / "model", others)
     advance(again, restored, 10)
-    assert restored == progress and book.largest_difference(book.values(variables), book.values(others)) == 0
+    assert restored == progress and book.largest_difference(values(variables), values(others)) == 0
 
 
 def test_what_is_not_restored_changes_the_run(tmp_path):
     train_one, variables, progress = saved_run(tmp_path / "model", 20)
     advance(train_one, progress, 5)
-    whole = book.values(variables)
+    whole = values(variables)
     for forgotten in (None, "epoch", "position", "random"):
         restored = book.restore_checkpoint(tmp_path / "model", variables)
         if forgotten:
             setattr(restored, forgotten, getattr(book.Progress(), forgotten))
         advance(train_one, restored, 5)
-        assert (book.largest_difference(whole, book.values(variables)) > 1e-4) == bool(forgotten)
+        assert (book.largest_difference(whole, values(variables)) > 1e-4) == bool(forgotten)
 
 
 def test_a_file_that_is_cut_anywhere_is_refused_in_one_sentence_and_nothing_is_changed(tmp_path):
     path = tmp_path / "model"
     _, variables, _ = saved_run(path, 1)
     whole = path.read_bytes()
-    before = book.values(variables)
+    before = values(variables)
     for kept in (0, 1, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:kept])
         with pytest.raises(ValueError, match="model is no whole checkpoint") as error:
             book.restore_checkpoint(path, variables)
         assert "\n" not in str(error.value)
-    assert book.largest_difference(before, book.values(variables)) == 0
+    assert book.largest_difference(before, values(variables)) == 0
 
 
 @pytest.mark.parametrize("module", [book, checkpoints])
@@ -84,10 +94,10 @@ def test_a_header_without_a_field_is_refused_and_nothing_is_changed(tmp_path, mo
     np.savez(path, header=json.dumps(header), **{f"v{i}": array for i, array in enumerate(arrays)})
     for variable in variables[:2]:
         variable.assign(variable + 1)
-    before = book.values(variables)
+    before = values(variables)
     with pytest.raises(ValueError, match="model.npz lacks one of step, epoch, position, random"):
         module.restore_checkpoint(path, variables)
-    assert book.largest_difference(before, book.values(variables)) == 0
+    assert book.largest_difference(before, values(variables)) == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk here that is always full")
@@ -96,7 +106,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint(tmp_path):
     _, variables, _ = saved_run(path, 1)
     whole = path.read_bytes()
     (tmp_path / "model.part").symlink_to("/dev/full")
-    with pytest.raises(OSError, match="model is not saved: No space left on device; the previous one is whole"):
+    with pytest.raises(OSError, match="model is not saved: No space left on device; the previous file is unchanged"):
         book.save_checkpoint(path, variables, book.Progress())
     assert path.read_bytes() == whole and os.listdir(tmp_path) == ["model"]
 
@@ -117,6 +127,19 @@ def test_whoever_dies_before_the_file_is_renamed_leaves_the_previous_checkpoint(
     assert path.read_bytes() == whole and path.with_name("model.part").exists()
 
 
+def write_and_wait(path):
+    path.write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+def test_a_process_that_is_killed_has_begun_and_is_gone(tmp_path):
+    path = tmp_path / "pid"
+    kill_after(0, write_and_wait, path, ready=lambda: path.exists() and path.read_text())
+    assert not psutil.pid_exists(int(path.read_text()))
+    with pytest.raises(RuntimeError, match="ended by itself"):
+        kill_after(0, len, "returns at once", ready=lambda: False)
+
+
 # ---- ranks
 
 
@@ -125,7 +148,7 @@ def continued_on_ranks(path):
     train_one, variables = model(hvd, BIASES + 1 + hvd.rank())
     progress = book.restore_on_ranks(path, variables)
     advance(train_one, progress, 10, hvd.rank(), hvd.size())
-    return book.values(variables)
+    return values(variables)
 
 
 def refused_on_ranks(path):
@@ -139,7 +162,7 @@ def refused_on_ranks(path):
 def test_three_ranks_go_on_as_one_process_and_none_waits_when_rank_0_refuses_the_file(tmp_path):
     path = tmp_path / "model"
     train_one, variables, progress = saved_run(path, 10)
-    start = book.values(variables)
+    start = values(variables)
     advance(train_one, progress, 10)
     (tmp_path / "bad").write_text("no checkpoint")
     with connect(3) as ranks:
@@ -148,7 +171,7 @@ def test_three_ranks_go_on_as_one_process_and_none_waits_when_rank_0_refuses_the
     assert len(set(said)) == 1 and "bad is no whole checkpoint" in said[0]
     for other in replicas[1:]:
         assert book.largest_difference(replicas[0], other) == 0
-    tables = list(zip(book.values(variables)[:3], replicas[0][:3], start[:3], strict=True))
+    tables = list(zip(values(variables)[:3], replicas[0][:3], start[:3], strict=True))
     off = sum(np.sum((one - other) ** 2) for one, other, _ in tables)
     moved = sum(np.sum((one - begin) ** 2) for one, _, begin in tables)
     assert off < 1e-4 * moved

@@ -194,6 +194,32 @@ def test_seconds_are_as_many_steps_as_fit_into_them_and_are_reported(name, due, 
     assert found["steps"] == due and reports
 
 
+def drawn_negatives(alone):
+    """On a rank: what it draws in the first step of `train_strategy`."""
+    import horovod.tensorflow as hvd
+
+    drawn = []
+
+    def make(tables, hvd=None):
+        def step(centers, contexts, lr):
+            labels = tf.cast(contexts[:, None], tf.int64)
+            drawn.append(tf.random.log_uniform_candidate_sampler(labels, 1, 64, True, 500)[0].numpy())
+            return tf.constant(0.0)
+
+        return step
+
+    vocab = Vocab.build(load_corpus("planted", n_words=5_000, progress=False).words)
+    strategy = strategies.Strategy(make, batch=160)
+    train_strategy(strategy, 50 + np.arange(2_000) % 400, vocab, pairs=640, seed=5, hvd=None if alone else hvd)
+    return drawn[0].tolist()
+
+
+def test_each_rank_draws_negatives_of_its_own_and_rank_0_as_one_process(ranks):
+    first, second = ranks.run(drawn_negatives, False)
+    assert first != second
+    assert ranks.run(drawn_negatives, True) == [first, first]
+
+
 @pytest.mark.parametrize("limits", [{}, {"pairs": 100, "seconds": 1.0}])
 @pytest.mark.parametrize("name", ["canonical", "blocks"])
 def test_a_run_has_one_limit(name, limits):

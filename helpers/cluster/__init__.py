@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "engines": ["RankFailure", "available"],
         "environment": ["DEFAULT_ENV"],
+        "killed": ["kill_after"],
         "live_line": ["report"],
         "logs": ["tail"],
         "parameter_servers": ["PSCluster", "attach_servers", "start_servers"],

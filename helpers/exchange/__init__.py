@@ -14,8 +14,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "local_steps", "local_word2vec", "negative_sampling", "new_tables", "noise", "own_pairs", "plain_step",
         ],
         "strategies": [
-            "BATCH", "DIM", "LOCAL_STEPS", "PAIRS", "RATE", "SAMPLED", "STRATEGIES", "Strategy",
-            "batches", "pairs_of", "start_tables",
+            "BATCH", "DIM", "LOCAL_STEPS", "PAIRS", "RATE", "SAMPLED", "STRATEGIES", "Strategy", "add_rows",
+            "apply_gradients", "batch_gradients", "batch_loss", "batches", "pairs_of", "side_by_side", "start_tables",
         ],
         "three_ways": ["Hogwild", "OnServer", "loss_and_gradients", "make_steps", "run_threads", "train_rank"],
     },

@@ -20,7 +20,7 @@ def save_checkpoint(path, variables, progress):
     Raises
     ------
     OSError
-        If it cannot be written; then the previous file is whole.
+        If it cannot be written; then a previous file at this path is unchanged.
     """
     path = Path(path)
     beside = path.with_name(path.name + ".part")
@@ -37,7 +37,8 @@ def save_checkpoint(path, variables, progress):
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        why = f"{error.strerror or error}; the previous one is whole"
+        left = "the previous file is unchanged" if path.exists() else "no file was there before"
+        why = f"{error.strerror or error}; {left}"
         raise OSError(f"{path} is not saved: {why}") from None
     folder = os.open(path.parent, os.O_RDONLY)
     os.fsync(folder)  # the new name too

@@ -1,0 +1,247 @@
+"""The harness of lesson 12: strategies take turns on two ranks and are timed; exactness, messages and scores, too.
+
+A strategy is a function make(tables, hvd) as in `helpers.exchange.strategies`. All functions take it as an argument, so
+the ranks run what the caller wrote.
+"""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from helpers.exchange.cost_model import bytes_sent
+from helpers.exchange.strategies import DIM, batches, start_tables
+from helpers.plots import COLORS, table
+from helpers.text.skipgram import shard
+from helpers.text.vocab import Vocab
+
+ALONE, APART = "1 rank", "2 ranks, no exchange"  # modes that every measurement has
+
+
+# ---- Speed
+
+
+def train_some(step, source, steps):
+    """Do some steps.
+
+    Returns
+    -------
+    pairs : int
+    seconds : float
+    bytes : float
+        What this process has sent meanwhile, see `bytes_sent`.
+    """
+    seen, sent, begin = 0, bytes_sent(), time.perf_counter()
+    for _ in range(steps):
+        centers, contexts = next(source)
+        loss = step(centers, contexts, 0.1)
+        seen += len(centers)
+    loss.numpy()  # waits for the last one
+    return seen, time.perf_counter() - begin, bytes_sent() - sent
+
+
+def turns_on_rank(batching, plain, makers, turns, ids, vocab):
+    """Let all modes take turns on this rank: {mode: [what `train_some` returns, of each turn]}; see `measure`."""
+    import horovod.tensorflow as hvd
+
+    part = shard(ids, hvd.rank(), hvd.size())
+    source = batches(batching, part, vocab, np.random.default_rng(hvd.rank()))
+    steps = max(6, min(200, 100_000 // batching.batch))
+    alone = plain(start_tables(vocab, DIM, 0), None)
+    modes = {ALONE: alone, APART: alone}
+    for name, make in makers.items():
+        modes[name] = make(start_tables(vocab, DIM, 0), hvd)
+    found = {mode: [] for mode in modes}
+    for _ in range(1 + turns):
+        for mode, step in modes.items():
+            hvd.allreduce(tf.zeros(1))  # the ranks begin at the same time
+            if mode != ALONE or hvd.rank() == 0:
+                found[mode].append(train_some(step, source, steps))
+    return {mode: rows[1:] for mode, rows in found.items()}  # in the first turn TensorFlow compiles
+
+
+def measure(ranks, batching, plain, makers, ids, vocab, turns=7):
+    """Let a rank alone, two ranks that exchange nothing, and strategies take turns, so that disturbances hit all.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    batching : Strategy
+        What a step trains on.
+    plain : function
+        make(tables, None) of the step of a rank that exchanges nothing.
+    makers : dict of str to function
+        The strategies by name.
+    ids, vocab
+        The text.
+    turns : int
+
+    Returns
+    -------
+    dict
+        Of each mode, {"speed": pairs/s of all ranks in each turn, "ms": of a step in each turn, "sent": bytes a pair}.
+    """
+    results = ranks.run(turns_on_rank, batching, plain, makers, turns, ids, vocab)
+    found = {}
+    for mode in [ALONE, APART, *makers]:
+        rows = np.array([rank[mode] for rank in results if rank[mode]])
+        pairs, seconds, sent = np.moveaxis(rows, 2, 0)  # each [ranks, turns]
+        speed = (pairs / seconds).sum(axis=0)
+        milliseconds = 1e3 * len(rows) * batching.batch / speed
+        found[mode] = {"speed": speed, "ms": milliseconds, "sent": sent.sum() / pairs.sum()}
+    return found
+
+
+def low_high(values, digits=2):
+    """Format the smallest and the largest."""
+    return f"{min(values):z.{digits}f} to {max(values):z.{digits}f}"  # z: never "-0"
+
+
+def show(found):
+    """Make a table of what `measure` found; the speed-up is divided turn by turn, then comes the median."""
+    body = []
+    for mode, row in found.items():
+        ratio = row["speed"] / found[ALONE]["speed"]
+        numbers = [f"{np.median(row['speed']) / 1e3:,.0f}", f"{np.median(row['ms']):,.1f}", f"{row['sent']:,.0f}"]
+        body.append([mode, *numbers, f"{np.median(ratio):.2f}", low_high(ratio)])
+    return table(["", "k pairs/s", "ms a step", "bytes a pair", "speed-up", "smallest to largest"], body)
+
+
+def compare(found, one, other):
+    """Print how many times as fast one mode is as another, turn by turn; return these ratios."""
+    ratios = found[one]["speed"] / found[other]["speed"]
+    print(f"{one} / {other}: {np.median(ratios):.2f} ({low_high(ratios)})")
+    print(f"faster in {sum(ratios > 1)} of {len(ratios)} turns")
+    return ratios
+
+
+def draw_speeds(axis, runs):
+    """Draw pairs/s, of one rank and of two: the median turn, and a line from the smallest to the largest.
+
+    runs: {strategy: what `measure` found, with this strategy in it}.
+    """
+    for row, (name, found) in enumerate(runs.items()):
+        for mode, place, form, color in ((ALONE, -0.14, "o", COLORS[1]), (name, 0.14, "s", COLORS[0])):
+            speed = found[mode]["speed"] / 1e3
+            axis.plot([min(speed), max(speed)], [row + place] * 2, color=color, lw=2)
+            axis.plot(np.median(speed), row + place, form, color=color)
+    axis.plot([], [], "o", color=COLORS[1], label="1 rank, the same steps")
+    axis.plot([], [], "s", color=COLORS[0], label="2 ranks")
+    axis.set(yticks=range(len(runs)), yticklabels=[*runs], xlim=(0, None))
+    axis.invert_yaxis()
+    axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2)
+
+
+# ---- What `python -m benchmarks.strategy_turns` saved
+
+
+def in_runs(runs, name, base=None, mode="one"):
+    """The pairs/s of a strategy over those of a mode of `base` (by default itself), the median of each run."""
+    base = base or name
+    return np.array([np.median(np.divide(run[name]["two"], run[base][mode])) for run in runs])
+
+
+def sorted_row(label, ratios):
+    """A row of a table: the ratios of all runs in one cell, smallest first."""
+    return [label, ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))]
+
+
+def exchange_ms(runs, name, batch):
+    """Of each run, in ms: a step alone, a step beside the other rank, and what the exchange takes on top; arrays."""
+    speeds = [[np.median(run[name][mode]) for run in runs] for mode in ("one", "apart", "two")]
+    alone, beside, together = 1e3 * batch * np.array([[1], [2], [2]]) / speeds
+    return alone, beside, together - beside
+
+
+# ---- Exactness
+
+
+def toy(make, lr, final=False, hvd=None):
+    """Train a table of 100 words and 8 numbers each, five steps of 64 pairs, on this rank's part of each step.
+
+    final: one more exchange, of all rows, without pairs. Returns the embeddings.
+    """
+    tf.random.set_seed(3)  # the same negatives everywhere
+    pairs = np.random.default_rng(0).integers(0, 100, (5, 2, 64), dtype=np.int32)
+    tables = start_tables(Vocab([*map(str, range(100))], [1] * 100), 8, 0)
+    step = make(tables, hvd)
+    rank, size = (hvd.rank(), hvd.size()) if hvd else (0, 1)
+    for centers, contexts in np.split(pairs, size, axis=2)[rank]:
+        step(centers, contexts, lr)
+    if final:
+        step([], [], 0.0, np.arange(100))
+    return tables[0].numpy()
+
+
+def toy_on_rank(*arguments):
+    """Call `toy` on a rank."""
+    import horovod.tensorflow as hvd
+
+    return toy(*arguments, hvd=hvd)
+
+
+def assert_serial(ranks, make, lr_of_rank=30.0):
+    """Assert that two ranks, each with half of every batch of `toy`, end as one process; the rate moves the table."""
+    serial, untrained = toy(make, 30.0), toy(make, 0.0)
+    first, second = ranks.run(toy_on_rank, make, lr_of_rank)
+    learned, apart = abs(serial - untrained).max(), abs(first - serial).max()
+    assert abs(first - second).max() == 0 and apart < 1e-5 < 0.01 < learned
+    print(f"it moved by {learned:.2f}; two ranks = one process, to 1e-5")
+
+
+# ---- Messages
+
+
+def record(path, batching, make, ids, vocab, steps):
+    """Record some steps in Horovod's timeline; the ranks were started with HOROVOD_TIMELINE=DYNAMIC."""
+    import horovod.tensorflow as hvd
+
+    source = batches(batching, shard(ids, hvd.rank(), hvd.size()), vocab, np.random.default_rng(0))
+    step = make(start_tables(vocab, DIM, 0), hvd)
+    step(*next(source), 0.1).numpy()  # compiles
+    hvd.start_timeline(path)
+    time.sleep(0.2)  # until it has begun
+    for _ in range(steps):
+        step(*next(source), 0.1).numpy()
+    time.sleep(0.2)  # until all is written
+    hvd.stop_timeline()
+
+
+def count_messages(path):
+    """Count in a timeline: (tensors, messages).
+
+    An event is where a phase of a tensor begins ("B") or ends ("E"). When Horovod fuses tensors into one message, their
+    transfers begin directly one after the other, with no other event between them. So a message is a transfer that
+    begins where the event before was not the beginning of a transfer.
+    """
+    text = Path(path).read_text().rstrip().rstrip("],")  # it may lack its end
+    events = [event for event in json.loads(text + "]") if event.get("ph") in ("B", "E")]
+    begins = [event["ph"] == "B" and event["name"].startswith(("GLOO_", "MPI_")) for event in events]
+    return sum(begins), sum(this and not last for last, this in zip([False, *begins[:-1]], begins))
+
+
+# ---- What they learn
+
+
+def quality_table(runs, trained):
+    """Make a table of scores, those of all seeds in one cell.
+
+    Parameters
+    ----------
+    runs : list of dict
+        What `python -m benchmarks.strategies` saved, seed by seed.
+    trained : dict of str to (str, int)
+        The rows: {label: (strategy, ranks)}.
+    """
+    rows = [row for run in runs for row in run["rows"]]
+    asked = runs[0]["settings"]["asked"]
+    scores = {"wordsim353": (1, 2), "simlex999": (1, 2), "analogy": (100, 1), "found": (asked, 0)}
+    body = []
+    for label, which in trained.items():
+        these = [row for row in rows if (row["strategy"], row["ranks"]) == which]
+        cells = [", ".join(f"{row[key] * k:z.{n}f}" for row in these) for key, (k, n) in scores.items()]
+        body.append([label, *cells])
+    seeds = ", ".join(str(run["settings"]["seed"]) for run in runs)
+    return table([f"seeds {seeds}", "WordSim-353", "SimLex-999", "analogies, %", f"found of {asked}"], body)
