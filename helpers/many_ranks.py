@@ -31,6 +31,9 @@ BLOCKS = Blocks()
 # ---- One training
 
 
+HOT = 250  # rows of which the factor is noted
+
+
 def train_text(text, vocab, *, hvd=None, merge=merge_changes, rest=True, begin=(), **options):
     """Train tables on a text, in one process or on this rank.
 
@@ -94,12 +97,28 @@ def merge_rest(tables, common, merge, hvd):
         shared += merge(total, squares).numpy()
 
 
-def train_on_rank(parts, vocab, **options):
-    """Train this rank's part of a text; only rank 0 returns something."""
+def noting(merge, factors):
+    """The same merge; of each exchange it notes by what it multiplies the sum of changes: the median of hot rows."""
+
+    def noted(total, squares):
+        merged = merge(total, squares)
+        lengths = [np.linalg.norm(rows[..., :HOT, :], axis=-1) for rows in (merged, total)]
+        changed = lengths[1] > 0
+        if changed.any():
+            factors.append(float(np.median(lengths[0][changed] / lengths[1][changed])))
+        return merged
+
+    return noted
+
+
+def train_on_rank(parts, vocab, merge=merge_changes, **options):
+    """Train this rank's part of a text; only rank 0 returns something: tables, bytes a word, the median factor."""
     import horovod.tensorflow as hvd
 
-    result = train_text(parts[hvd.rank()], vocab, hvd=hvd, **options)
-    return result if hvd.rank() == 0 else None
+    factors = []
+    text = parts[hvd.rank()]
+    tables, _, sent = train_text(text, vocab, hvd=hvd, merge=noting(merge, factors), **options)
+    return (tables, sent, median(factors or [np.nan])) if hvd.rank() == 0 else None
 
 
 def speed_on_rank(parts, vocab, alone=False, **options):
@@ -117,11 +136,15 @@ def speed_on_rank(parts, vocab, alone=False, **options):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one training: the loss of a held-out pair in nats, WordSim-353, bytes that a rank sent for each word."""
+    """Of one training: the loss of a held-out pair in nats, WordSim-353, bytes that a rank sent for each word.
+
+    And by what a merge multiplied the sum of the changes of a hot row, the median.
+    """
 
     loss: float
     wordsim: float
     sent: float
+    factor: float
 
 
 class Runs:
@@ -166,18 +189,18 @@ class Runs:
         known = (centers > 0)[:, :, np.newaxis].astype(np.float32)
         return float(block_loss(tables[0][centers], tables[1][self._test], labels, weights * known))
 
-    def _keep(self, name, tables, sent):
+    def _keep(self, name, tables, sent, factor):
         keyed = to_keyed_vectors(tables[0][1:], self.vocab.words[1:])
         score = scores(keyed)
         self.covered = round(353 * score["wordsim353_coverage"])
-        self.found.setdefault(name, []).append(Outcome(self.held_out_loss(tables), score["wordsim353"], sent))
+        self.found.setdefault(name, []).append(Outcome(self.held_out_loss(tables), score["wordsim353"], sent, factor))
 
     def alone(self, name, seeds=(0,), **options):
         """Train in this process, once with each seed. options: of `train_blocks`."""
         self.found.pop(name, None)
         for seed in seeds:
             tables, *_ = train_text(self.ids, self.vocab, epochs=self.epochs, seed=seed, **options)
-            self._keep(name, tables, 0.0)
+            self._keep(name, tables, 0.0, 1.0)
 
     def on(self, ranks, name, blocks, lr, seeds=(0,), **options):
         """Train on ranks, each an equal part of the text. options: of `train_text`, as `merge=...`."""
@@ -185,8 +208,8 @@ class Runs:
         parts = interleave(self.ids, ranks.size)
         options |= {"blocks": blocks, "lr": lr, "epochs": self.epochs}
         for seed in seeds:
-            (tables, _, sent), *_ = ranks.run(train_on_rank, parts, self.vocab, seed=seed, **options)
-            self._keep(name, tables, sent)
+            (tables, sent, factor), *_ = ranks.run(train_on_rank, parts, self.vocab, seed=seed, **options)
+            self._keep(name, tables, sent, factor)
 
     def losses(self, name):
         """The held-out loss of each seed."""
@@ -195,6 +218,10 @@ class Runs:
     def loss(self, name):
         """The mean held-out loss of the seeds."""
         return mean(self.losses(name))
+
+    def factor(self, name):
+        """By what the changes of a hot row were multiplied, the median: 1 is their sum, 1 / ranks their mean."""
+        return median(outcome.factor for outcome in self.found[name])
 
     def more(self, name, than="1 rank"):
         """How much higher the loss is than that of another run: the mean over the seeds that both have."""
@@ -268,15 +295,15 @@ def apart(text, vocab, begin, words, groups, way, seed):
     groups : sequence of int arrays
         Rows.
     way : {"from anywhere", "neighbours"}
-        Each copy has every second piece of 1,000 words. It reads pieces drawn from all of them, or both copies read
-        on from the same place.
+        Each copy has every second piece of 1,000 words of `text`. It reads pieces drawn from all of them, or both
+        copies read on from the same place of `text`.
     seed : int
 
     Returns
     -------
-    array [2, groups]
+    array [3, groups]
         The mean cosine of a row that both have changed with the same row of the other copy, and with another row of
-        the group.
+        the group; how many rows both have changed.
     """
     parts = interleave(text, 2)
     rng = np.random.default_rng(seed)
@@ -296,7 +323,7 @@ def apart(text, vocab, begin, words, groups, way, seed):
     kept = [group[both[group]] for group in groups]
     same = [_cosine(one[rows], two[rows]).mean() for rows in kept]
     another = [_cosine(one[rows], two[np.roll(rows, 1)]).mean() for rows in kept]
-    return np.array([same, another])
+    return np.array([same, another, [len(rows) for rows in kept]])
 
 
 def _cosine(one, two):
