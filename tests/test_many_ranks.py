@@ -1,0 +1,41 @@
+"""The harness of the runs of lesson 14."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from helpers.many_ranks import apart, median_and_spread, merge_rest, noting, train_text
+from helpers.text.vocab import Vocab
+from helpers.word2vec.merging import merge_changes
+
+SIZE = 60
+VOCAB = Vocab(["UNK", *map(str, range(1, SIZE))], [0] + [500] * (SIZE - 1))
+TEXT = np.random.default_rng(0).integers(1, SIZE, 12_000).astype(np.int32)
+
+
+def test_the_rest_is_merged_and_what_is_left_is_common():
+    own, common = np.ones((5, 4), np.float32), np.zeros((5, 4), np.float32)
+    two_alike = SimpleNamespace(allreduce=lambda change, op: 2 * change, Sum="sum")
+    merge_rest([own], [common], merge_changes, two_alike)
+    np.testing.assert_allclose(common, own)
+
+
+def test_the_factor_of_two_equal_changes_is_a_half():
+    total, squares = np.full((2, 3, 4), 2, np.float32), np.full((2, 3, 1), 8, np.float32)
+    factors = []
+    merged = noting(merge_changes, factors)(total, squares)
+    np.testing.assert_array_equal(merged, merge_changes(total, squares))
+    noting(merge_changes, factors)(0 * total, 0 * squares)  # nothing has changed: nothing to note
+    assert factors == [pytest.approx(0.5)]
+
+
+@pytest.mark.parametrize("way", ["from anywhere", "neighbours"])
+def test_copies_that_train_apart_agree_by_a_cosine(way):
+    begin, *_ = train_text(TEXT, VOCAB, epochs=1)
+    same, other, rows = apart(TEXT, VOCAB, begin, 2_000, [np.arange(1, SIZE)], way, 0)
+    assert -1 <= same[0] <= 1 and -1 <= other[0] <= 1 and 0 < rows[0] < SIZE
+
+
+def test_a_median_has_its_spread_beside_it():
+    assert median_and_spread([3, 1, 2]) == "2.00 (1.00 to 3.00)"
