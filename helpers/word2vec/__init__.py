@@ -4,13 +4,14 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
+    submodules=["block_trainer", "kernel"],  # as wholes for lesson 13, which shows parts of them
     submod_attrs={
         "array_replicas": ["make_array_exchange"],
         "block_trainer": [
             "block_loss", "block_tables", "count_intervals", "highest_rates", "make_kernel_train", "pair_weights",
             "train_blocks",
         ],
-        "blocks": ["Blocks", "cut_blocks", "interleave", "noise_table", "pad_text"],
+        "blocks": ["Blocks", "cut_blocks", "interleave", "next_blocks", "noise_table", "pad_text"],
         "checkpoints": ["read_checkpoint", "restore_checkpoint", "save_checkpoint"],
         "kernel": ["TILE", "copy_row", "logits_to_errors", "tile_weights", "whole_tiles", "write_row"],
         "losses": [
