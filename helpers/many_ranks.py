@@ -31,7 +31,7 @@ BLOCKS = Blocks()
 # ---- One training
 
 
-HOT = 250  # rows of which the factor is noted
+HOT = 250  # of a message the first rows, of which the factor is noted
 
 
 def train_text(text, vocab, *, hvd=None, merge=merge_changes, rest=True, begin=(), **options):
@@ -98,7 +98,10 @@ def merge_rest(tables, common, merge, hvd):
 
 
 def noting(merge, factors):
-    """The same merge; of each exchange it notes by what it multiplies the sum of changes: the median of hot rows."""
+    """The same merge, which notes by what it multiplies the sum of changes: the median of a message's first HOT rows.
+
+    In training these are the hot rows. The messages of the last exchange of all rows count, too.
+    """
 
     def noted(total, squares):
         merged = merge(total, squares)
@@ -138,7 +141,7 @@ def speed_on_rank(parts, vocab, alone=False, **options):
 class Outcome:
     """Of one training: the loss of a held-out pair in nats, WordSim-353, bytes that a rank sent for each word.
 
-    And by what a merge multiplied the sum of the changes of a hot row, the median.
+    And by what a merge multiplied the sum of changes, see `noting`. Bytes are without the last exchange of all rows.
     """
 
     loss: float
@@ -220,7 +223,7 @@ class Runs:
         return mean(self.losses(name))
 
     def factor(self, name):
-        """By what the changes of a hot row were multiplied, the median: 1 is their sum, 1 / ranks their mean."""
+        """By what the sum of changes was multiplied, the median, see `noting`: 1 is the sum, 1 / ranks the mean."""
         return median(outcome.factor for outcome in self.found[name])
 
     def more(self, name, than="1 rank"):
@@ -243,6 +246,8 @@ class Runs:
 
     def speeds(self, ranks, ways, turns=5):
         """Measure words per second of all ranks together, and of rank 0 alone, in turns of one epoch.
+
+        Without the last exchange of all rows.
 
         Parameters
         ----------
