@@ -8,18 +8,14 @@ no cache, and a strategy that merges rows and sends none: controls for what merg
 import argparse
 import sys
 
-import numpy as np
-
 from benchmarks.more_strategies import read
 from benchmarks.options import check_writable, positive, write_json
 from helpers.cluster import connect
 from helpers.exchange import STRATEGIES
 from helpers.exchange.strategies import make_deduplicated
-from helpers.turns import measure, show
+from helpers.turns import in_runs, measure, show
 
 GROUPS = (["canonical"], ["bigger batch", "dense", "deduplicated rows"], ["local SGD", "hot and cold", "overlap"])
-
-
 NO_CACHE = {"HOROVOD_CACHE_CAPACITY": "0"}
 CONTROLS = ["bigger batch", "deduplicated rows", "merging only"]
 
@@ -76,8 +72,7 @@ def main():
         sys.exit(str(error))
     runs = [run_once(ids, vocab, options.turns) for _ in range(options.runs)]
     for name in runs[0]:
-        medians = [np.median(np.divide(run[name]["two"], run[name]["one"])) for run in runs]
-        print(f"{name:30}" + "".join(f"{median:8.2f}" for median in sorted(medians)))
+        print(f"{name:30}" + "".join(f"{median:8.2f}" for median in sorted(in_runs(runs, name))))
     if options.json:
         settings = {"words": len(ids), "vocabulary": len(vocab), "turns": options.turns}
         write_json(options.json, {"settings": settings, "runs": runs})

@@ -24,14 +24,12 @@ from helpers.word2vec import (
     to_keyed_vectors,
     train_blocks,
 )
+from helpers.word2vec.blocks import BLOCKS
 
-BLOCKS = Blocks()
+HOT = 250  # of a message the first rows, of which the factor is noted
 
 
 # ---- One training
-
-
-HOT = 250  # of a message the first rows, of which the factor is noted
 
 
 def train_text(text, vocab, *, hvd=None, merge=merge_changes, rest=True, begin=(), **options):

@@ -138,7 +138,7 @@ def draw_speeds(axis, runs):
 
 
 def in_runs(runs, name, base=None, mode="one"):
-    """The pairs/s of a strategy over those of a mode of `base` (by default itself), the median of each run."""
+    """Pairs/s of a strategy on two ranks over those of a mode of `base`, by default itself: the median of each run."""
     base = base or name
     return np.array([np.median(np.divide(run[name]["two"], run[base][mode])) for run in runs])
 
