@@ -72,7 +72,8 @@ class GlossaryLinks(SphinxPostTransform):
         if not self.env.docname.startswith("notebooks/"):
             return
         terms = self.env.get_domain("std")._terms
-        forms = {form: term for term in terms for form in (term, f"{term}s")}
+        forms = {form: term for term in terms if term not in ALSO_ORDINARY for form in (term, f"{term}s")}
+        forms |= {form: term for form, term in ALSO_MEANT.items() if term in terms}
         words = "|".join(sorted(map(re.escape, forms), key=len, reverse=True))
         pattern = re.compile(rf"\b({words})\b", re.IGNORECASE)
         seen = set()
@@ -86,6 +87,8 @@ class GlossaryLinks(SphinxPostTransform):
                 text.parent.replace(text, pieces)
 
 
+ALSO_ORDINARY = {"size"}  # "the size of an array" is no number of ranks
+ALSO_MEANT = {"world size": "size"}
 STOPS = (nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.raw, addnodes.pending_xref, nodes.math)
 
 

@@ -94,6 +94,8 @@ def test_the_boxes_and_the_mistakes_have_a_page_each(book):
 
 def test_a_page_links_the_glossary_and_the_api_links_the_source(book):
     assert "../glossary.html#term-rank" in (book / "notebooks" / "09_horovod_word2vec.html").read_text()
+    an_ordinary_word = re.compile(r'#term-size"><span[^>]*>size')
+    assert [path.name for path in pages(book) if an_ordinary_word.search(path.read_text())] == []
     assert 'href="_modules/helpers/cluster/ranks.html#connect"' in (book / "api.html").read_text()
 
 

@@ -1,0 +1,78 @@
+"""The films show what was recorded, and go forward and back by buttons and keys."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import BROWSER, page_in
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import moving_pictures  # noqa: E402
+
+SEEN = json.loads(moving_pictures.RECORD.read_text(encoding="utf-8"))
+FILMS = sorted((ROOT / "figures").glob("moving_*.svg"))
+
+
+def test_the_record_is_of_a_ring_an_alltoall_and_steps_that_drift_apart():
+    ring = np.array(SEEN["ring"])  # [rank, frame, part]
+    assert (ring == 1111).sum(axis=(0, 2)).tolist() == [0, 0, 0, 4, 8, 12, 16]
+    before, after = (np.array([one[k] for one in SEEN["alltoall"]]) for k in (0, 1))
+    assert np.array_equal(after, before.T)
+    assert max(SEEN["every step"]["apart"]) == 0
+    apart = SEEN["every 4 steps"]["apart"]
+    assert apart[3] == apart[7] == 0 and min(apart[:3] + apart[4:7]) > 0
+
+
+def test_the_drawings_are_those_of_the_record(tmp_path, monkeypatch):
+    (tmp_path / "figures").mkdir()
+    monkeypatch.setattr(moving_pictures, "ROOT", tmp_path)
+    moving_pictures.draw()
+    drawn = {path.name: path.read_text() for path in (tmp_path / "figures").iterdir()}
+    assert drawn == {path.name: path.read_text() for path in FILMS}
+
+
+@pytest.mark.parametrize("path", FILMS, ids=lambda path: path.stem)
+def test_as_a_picture_a_film_is_its_first_frame(path):
+    frames = re.findall(r'<g class="frame"( display="none")?>', path.read_text())
+    assert len(frames) > 4 and not frames[0] and all(frames[1:])
+
+
+@BROWSER
+@pytest.mark.browser
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_a_reader_goes_through_a_film(tmp_path, motion):
+    script, style = ((ROOT / "book" / "_static" / name).read_text() for name in ("stepper.js", "book.css"))
+    film = (ROOT / "figures" / "moving_ring.svg").read_text()
+    head = f"<!doctype html><meta charset=utf-8><title>f</title><script>{script}</script><style>{style}</style>"
+    path = tmp_path / "page.html"
+    path.write_text(f"{head}<div class=film>{film}</div>")
+    with page_in(390) as page:
+        page.emulate_media(reduced_motion=motion)
+        page.goto(path.as_uri())
+        label = "document.querySelector('svg').getAttribute('aria-label')"
+        seen = "[...document.querySelectorAll('.frame')].findIndex(f => f.getAttribute('display') !== 'none')"
+        assert "At first" in page.evaluate(label)
+        page.click("text=Next")
+        assert page.evaluate(seen) == 1 and "Reduce-scatter, step 1" in page.evaluate(label)
+        page.keyboard.press("End")
+        assert page.evaluate(seen) == 6 and "16 of 16" in page.evaluate(label)
+        page.click("text=Back")
+        assert page.evaluate(seen) == 5
+        page.focus(".film")
+        page.keyboard.press("Home")
+        page.keyboard.press("ArrowLeft")
+        assert page.evaluate(seen) == 0
+        assert page.locator("text=Play").count() == (motion == "no-preference")
+        if motion == "no-preference":
+            page.click("text=Play")
+            page.wait_for_function(f"{seen} === 2")
+            page.click("text=Stop")
+            at = page.evaluate(seen)
+            page.wait_for_timeout(1500)
+            assert page.evaluate(seen) == at
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.said == []
