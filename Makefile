@@ -5,9 +5,9 @@ RUN := PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python
 LAB := $(if $(filter 0,$(shell id -u)),--allow-root) \
 	$(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),,--no-browser)
 QUICK := not (ranks or servers or browser or hosts or slow)
-render = rm -rf build/book build/source && mkdir -p build/source/notebooks && cp -R book/. docs figures examples README.md build/source && \
-	cp $(1)/*.ipynb build/source/notebooks && \
-	$(RUN) -m sphinx -q -W --keep-going -b html build/source build/book && echo "build/book/index.html"
+render = rm -rf build/$(2) build/source && mkdir -p build/source/notebooks && cp -R book/. docs figures examples README.md build/source && \
+	cp $(1)/*.ipynb build/source/notebooks && $(RUN) -m sphinx -q -W --keep-going -b $(3) build/source build/$(2)
+CHROMIUM ?= chromium
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
@@ -20,10 +20,19 @@ lab: setup ## open JupyterLab on the notebooks
 		--LabApp.default_url=/lab/tree/00_start_here.ipynb $(LAB)
 
 run: setup ## execute every notebook, and render the book of what came out
-	@rm -rf build/run; $(RUN) tools/run_notebooks.py; code=$$?; { [ $$code = 130 ] || { $(call render,build/run); }; } && exit $$code
+	@rm -rf build/run; $(RUN) tools/run_notebooks.py; code=$$?; { [ $$code = 130 ] || { $(call render,build/run,book,html) && echo build/book/index.html; }; } && exit $$code
 
 book: setup ## render the saved notebooks as a book: build/book/index.html
-	@$(call render,notebooks)
+	@$(call render,notebooks,book,html) && echo build/book/index.html
+
+epub: setup ## the same as an e-book: build/epub/distributed_word2vec.epub
+	@$(call render,notebooks,epub,epub) && echo build/epub/distributed_word2vec.epub
+
+pdf: setup ## the same on paper, some 600 pages, in three minutes: build/distributed_word2vec.pdf (needs Chromium)
+	@$(call render,notebooks,one_page,singlehtml)
+	@$(CHROMIUM) --headless --no-sandbox --disable-gpu --no-pdf-header-footer --generate-pdf-document-outline --timeout=600000 \
+		--print-to-pdf=build/distributed_word2vec.pdf "file://$$PWD/build/one_page/index.html" 2>build/pdf.log || { cat build/pdf.log; exit 1; }
+	@echo build/distributed_word2vec.pdf
 
 progress: setup ## your exercises, lesson by lesson: not tried, wrong with the hint, right
 	@$(RUN) tools/my_lessons.py progress
@@ -57,4 +66,4 @@ clean: ## remove build/, .venv and all caches
 	rm -rf build .venv .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -depth \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +
 
-.PHONY: help setup lab run book progress fresh screenshots quick test bench clean
+.PHONY: help setup lab run book epub pdf progress fresh screenshots quick test bench clean

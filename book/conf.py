@@ -14,6 +14,7 @@ from gathered import write_pages
 
 project = "Distributed word2vec you can watch running"
 copyright = author = "the authors of the course"
+version = release = "0.1.0"  # an e-book wants one
 html_title = "Distributed word2vec"
 extensions = [
     "myst_nb",
@@ -30,7 +31,7 @@ nb_merge_streams = True
 nb_render_markdown_format = "myst"  # the default, CommonMark, knows no tables
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
-suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]
+suppress_warnings = ["myst.header", "mystnb.unknown_mime_type", "epub.unknown_project_files"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # of the docstrings: types are words there, and need no target
 
@@ -59,6 +60,8 @@ html_theme_options = {
     "use_fullscreen_button": True,
     "search_as_you_type": False,
 }
+epub_basename = "distributed_word2vec"
+epub_show_urls = "no"
 copybutton_exclude = ".linenos, .gp, .go"
 
 
@@ -106,15 +109,20 @@ def linked(word, term, seen):
     return addnodes.pending_xref("", nodes.inline(text=word), **target)
 
 
+def mathml(node, as_block):
+    """The formula; an e-book does not know HTML's names of characters."""
+    return tex2mathml(node.astext(), as_block=as_block).replace("&ApplyFunction;", "&#x2061;")
+
+
 def math_inline(translator, node):
-    formula = tex2mathml(node.astext(), as_block=False)
+    formula = mathml(node, as_block=False)
     wide = len(node.astext()) > 40  # characters of TeX: it may be wider than a phone, and no browser breaks it
     translator.body.append(f'<span class="wide-math">{formula}</span>' if wide else formula)
     raise nodes.SkipNode
 
 
 def math_block(translator, node):
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    translator.body.append(f'<div class="math">{mathml(node, as_block=True)}</div>')
     raise nodes.SkipNode
 
 

@@ -4,7 +4,9 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from browser import BROWSER, copied, page_in, pages, without_make_and_display
@@ -32,14 +34,23 @@ def double(x):
 
 
 @pytest.fixture(scope="module")
-def book(tmp_path_factory):
-    """The book as `make book` makes it, in a path with a space, without a display."""
+def folder(tmp_path_factory):
+    """What the book is made of, in a path with a space."""
     parts = ("book", "figures", "examples", "helpers", "docs", "README.md", "notebooks")
-    folder = copied(tmp_path_factory.mktemp("a book"), *parts)
-    command, environment = ["make", "--old-file=setup", "book"], without_make_and_display()
+    return copied(tmp_path_factory.mktemp("a book"), *parts)
+
+
+@pytest.fixture(scope="module")
+def book(folder):
+    """The book as `make book` makes it, without a display."""
+    made(folder, "book")
+    return folder / "build" / "book"
+
+
+def made(folder, target):
+    command, environment = ["make", "--old-file=setup", target], without_make_and_display()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "build" / "book"
 
 
 def tiny_book(folder, index):
@@ -102,6 +113,16 @@ def test_a_page_links_the_glossary_and_the_api_links_the_source(book):
 def test_no_page_takes_anything_from_the_network(book):
     fetched = re.compile(r"<(?:script|img|iframe)[^>]* src=\"(?:https?:)?//|<link[^>]* href=\"(?:https?:)?//")
     assert [path.name for path in pages(book) if fetched.search(path.read_text())] == []
+
+
+def test_the_e_book_is_well_formed(folder):
+    """A reader of e-books refuses a page that is no XML."""
+    made(folder, "epub")
+    with zipfile.ZipFile(folder / "build" / "epub" / "distributed_word2vec.epub") as whole:
+        pages = [name for name in whole.namelist() if name.endswith(".xhtml")]
+        for name in pages:
+            ElementTree.fromstring(whole.read(name))
+    assert {f"notebooks/{path.stem}.xhtml" for path in (ROOT / "notebooks").glob("*.ipynb")} < set(pages)
 
 
 CUT_OFF = """[...document.querySelectorAll('.bd-article pre, .bd-article table, .bd-article img')].filter(e => {
