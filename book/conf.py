@@ -1,5 +1,6 @@
 """The book: every notebook as it was saved, rendered by Sphinx. `make book` builds it; nothing is executed."""
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -90,6 +91,47 @@ class GlossaryLinks(SphinxPostTransform):
                 text.parent.replace(text, pieces)
 
 
+class NamesOfPlots(SphinxPostTransform):
+    """Give each plot of a cell its titles, as the code has them, as the words for those who cannot see it."""
+
+    default_priority = 6  # after myst_nb has chosen what of an output is shown
+
+    def run(self):
+        for cell in self.document.findall(nodes.container):
+            code = cell.next_node(nodes.literal_block)  # the first one in a cell; the others are outputs
+            if "cell" in cell["classes"] and code:
+                for image in cell.findall(nodes.image):
+                    image.setdefault("alt", name_of_plot(code.astext(), heading_above(cell)))
+
+
+def heading_above(node):
+    section = next(parent for parent in parents(node) if isinstance(parent, nodes.section))
+    return section.next_node(nodes.title).astext()
+
+
+def name_of_plot(code, otherwise):
+    """The titles that a cell gives its axes, or else what stands above it."""
+    tree = ast.parse("\n".join(line for line in code.splitlines() if not line.startswith("%")))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    titles = [word.value for call in calls for word in call.keywords if word.arg in ("title", "suptitle")]
+    titles += [
+        call.args[0]
+        for call in calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("set_title", "suptitle") and call.args
+    ]
+    found = [text for text in map(words_of, titles) if re.search("[a-z]", text)]
+    return "Plot: " + ("; ".join(dict.fromkeys(found)) or otherwise)
+
+
+def words_of(title):
+    """What is known of a title before it runs; an ellipsis stands for what is computed."""
+    if isinstance(title, ast.Constant):
+        return str(title.value)
+    if isinstance(title, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in title.values)
+    return ""
+
+
 ALSO_ORDINARY = {"size"}  # "the size of an array" is no number of ranks
 ALSO_MEANT = {"world size": "size"}
 STOPS = (nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.raw, addnodes.pending_xref, nodes.math)
@@ -129,4 +171,5 @@ def math_block(translator, node):
 def setup(app):
     app.add_html_math_renderer("mathml", (math_inline, None), (math_block, None))
     app.add_post_transform(GlossaryLinks)
+    app.add_post_transform(NamesOfPlots)
     app.connect("builder-inited", write_pages)

@@ -137,6 +137,12 @@ NOT_AS_A_FORMULA = """[...document.querySelectorAll('math')].filter(e => !getCom
     .map(e => e.textContent)"""
 
 
+def test_every_picture_is_said_in_words(book):
+    wordless = re.compile(r'<img (?![^>]*alt="[^"./]*[a-z][^"/]* )[^>]*>')
+    found = {path.name: wordless.findall(path.read_text().partition("<article")[2]) for path in pages(book)}
+    assert {name: images for name, images in found.items() if images} == {}
+
+
 def test_the_tables_of_the_outputs_are_tables(book):
     assert [path.name for path in pages(book) if "| --- " in path.read_text()] == []
 
