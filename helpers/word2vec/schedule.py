@@ -19,8 +19,7 @@ def schedule(ranks, vocab, blocks=BLOCKS, lr=LR):
 
     The reason to use the rule is what runs with it have lost, little. A model gave it its form, fewer
     words between two exchanges the more ranks there are, and is no reason for it: lesson 14 measures
-    that it fits badly, and that merged steps after a long interval were too long, where the model
-    takes them for too short.
+    that it fits badly. The factor of a merge should fall with the interval, and it rises.
 
     The model: between two exchanges a rank trains w words. Its change of a row is then about as w
     in the direction that all ranks have in common, and as sqrt(w s) in directions of its own,
@@ -37,11 +36,11 @@ def schedule(ranks, vocab, blocks=BLOCKS, lr=LR):
         w = s L / (R - 1 - R L)   words each, with L = 1/3:   w = s / (2 R - 3).
 
     So 2 ranks train s between two exchanges, 4 train s / 5, 8 train s / 13, 16 train s / 29.
-    A rank's own progress works at once and at full length; the others', (R - 1) / R of all, arrives
-    shortened by L. So the rate is that of one process, divided by 1 - L (R - 1) / R. A row is hit
-    as often as its word comes: rows that are hit at least HITS times in WORDS words travel each
-    time, the others every second time, every fourth time ..., as `due_rows` says. So a text of few
-    words, each of which comes often, gets as many hot rows as it has such words.
+    The rate is that of one process, divided by 1 - L (R - 1) / R, a form that was chosen by runs:
+    nothing derives it. A row is hit as often as its word comes: rows that are hit at least HITS times
+    in WORDS words travel each time, the others every second time, every fourth time ..., as
+    `due_rows` says. So a text of few words, each of which comes often, gets as many hot rows as it has
+    such words.
 
     LOST (L), WORDS and HITS were chosen by many runs on two texts with 8 and 16 ranks.
 
