@@ -3,6 +3,7 @@
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from statistics import mean, median
 
 import numpy as np
@@ -119,12 +120,15 @@ def train_on_rank(parts, vocab, merge=merge_changes, **options):
     return (tables, sent, median(factors or [np.nan])) if hvd.rank() == 0 else None
 
 
-def speed_on_rank(parts, vocab, alone=False, **options):
-    """Words per second of this rank; alone: rank 0 trains all parts without the others, which return nothing."""
+def speed_on_rank(parts, vocab, alone=False, merge=merge_changes, **options):
+    """Words per second of this rank; alone: rank 0 trains all parts without the others, which return nothing.
+
+    All merges run through TensorFlow, as in `train_on_rank`: also `merge_changes`, which the trainer has compiled, too.
+    """
     import horovod.tensorflow as hvd
 
     if not alone:
-        return train_text(parts[hvd.rank()], vocab, hvd=hvd, **options)[1]
+        return train_text(parts[hvd.rank()], vocab, hvd=hvd, merge=partial(merge), **options)[1]
     if hvd.rank() == 0:
         return train_text(np.concatenate(parts), vocab, **options)[1]
 
