@@ -7,6 +7,7 @@ import pytest
 
 from helpers.many_ranks import apart, median_and_spread, merge_contexts, noting, train_text
 from helpers.text.vocab import Vocab
+from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.merging import merge_changes
 
 SIZE = 60
@@ -28,6 +29,15 @@ def test_the_factor_of_two_equal_changes_is_a_half():
     np.testing.assert_array_equal(merged, merge_changes(total, squares))
     noting(merge_changes, factors)(0 * total, 0 * squares)  # nothing has changed: nothing to note
     assert factors == [pytest.approx(0.5)]
+
+
+def test_factors_are_noted_between_intervals_and_not_at_the_end():
+    two_alike = SimpleNamespace(
+        allreduce=lambda own, op, name=None: own if op == "max" else 2 * own, Sum="sum", Max="max", rank=lambda: 0
+    )
+    factors = []
+    train_text(TEXT, VOCAB, hvd=two_alike, epochs=1, blocks=Blocks(intervals=3), factors=factors)
+    assert factors == [pytest.approx(0.5)] * 2  # the first of three exchanges finds nothing changed
 
 
 @pytest.mark.parametrize("way", ["from anywhere", "neighbours"])
