@@ -1,61 +1,50 @@
 """Exercises of 14_many_ranks."""
 
-import math
+import numpy as np
 
 from exercises import Case, Exercise, Mistake
 
 
-def bound(words, lost, s):
-    return (lost * s + words) / (words * (1 - lost))
+def length(total):
+    return (total**2).sum(axis=-1, keepdims=True)
 
 
-def rounded_up(words, lost, s):
-    return max(1, math.ceil(bound(words, lost, s)))
+def merged(total, squares):
+    return total * np.minimum(1, squares / length(total))
 
 
-def without_own(words, lost, s):
-    return max(1, math.floor(lost * s / (words * (1 - lost))))
+def whole_if_not_alike(total, squares):
+    return np.where(squares >= length(total), total, total / 4)
 
 
-def as_if_nothing_grew(words, lost, s):
-    return max(1, math.floor((lost * s + words) / words))
+def whole_if_several(total, squares):
+    return np.where(np.isclose(squares, length(total), rtol=0.001), total / 4, total)
 
 
-most_ranks = Exercise(
+def whole_if_equal(total, squares):
+    return np.where(squares == length(total), total, total / 4)
+
+
+whole_if_alone = Exercise(
     cases=[
         Case(
-            args=(1.0, 0.5, 10.0),
-            answer=12,
+            args=(np.array([[3.0, 4.0], [3.0, 4.0], [1.0, 0.0]]), np.array([[25.0], [12.5], [9.0]])),
+            answer=[[3, 4], [0.75, 1], [0.25, 0]],
             mistakes=[
-                Mistake(
-                    without_own,
-                    "10 comes from R instead of R - 1 in the formula: one rank alone loses nothing",
-                ),
-                Mistake(
-                    as_if_nothing_grew,
-                    "6 leaves out that R stands below the line, too: solve (R - 1) w = lost (s + R w)",
-                ),
+                Mistake(lambda total, squares: total / 4, "row 0 is from one rank alone, 25 = 3² + 4²: keep it whole"),
+                Mistake(lambda total, squares: total, "row 1 is from several ranks, 12.5 is not 25: take a quarter"),
+                Mistake(merged, "that is `merge_changes`; in row 1, of several ranks, take a quarter of the sum"),
+                Mistake(whole_if_not_alike, "in row 2 ranks have disagreed, 9 is more than 1: they are several, too"),
+                Mistake(whole_if_several, "the other way round: whole where one rank alone has changed the row"),
             ],
         ),
         Case(
-            args=(3.0, 0.25, 10.0),
-            answer=2,
+            args=(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[25.00001], [0.0]])),
+            answer=[[3, 4], [0, 0]],
             mistakes=[
-                Mistake(rounded_up, "3 ranks lose 6 / 19 = 0.32, which is more than 0.25: round down"),
-                Mistake(bound, "2.44 ranks do not exist; round down"),
+                Mistake(whole_if_equal, "25.00001 and 25 differ by rounding: allow a thousandth of the squared length"),
             ],
-            hint="2 ranks lose 3 / 16 = 0.19, 3 ranks 6 / 19 = 0.32; so 2, not {answer}",
-        ),
-        Case(
-            args=(25_000, 1 / 3, 125_000),
-            answer=4,
-            hint="4 ranks lose 75,000 / 225,000, exactly a third; a rounding error before `floor` makes {answer} of it",
-        ),
-        Case(
-            args=(100.0, 0.1, 1.0),
-            answer=1,
-            hint="2 ranks lose 100 / 201; so only 1 is left, not {answer}",
         ),
     ],
-    hint="12 ranks lose 11 / 22, exactly a half; 13 lose 12 / 23; you have {answer}",
+    hint="rows whose squares are the squared length of total stay whole, the others are divided by 4; not {answer}",
 )

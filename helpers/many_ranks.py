@@ -3,6 +3,7 @@
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from statistics import mean, median
 
 import numpy as np
@@ -26,13 +27,13 @@ from helpers.word2vec import (
 )
 from helpers.word2vec.blocks import BLOCKS
 
-HOT = 250  # of a message the first rows, of which the factor is noted
+HOT = 250  # of a message so many rows, the first: of them the factor is noted
 
 
 # ---- One training
 
 
-def train_text(text, vocab, *, hvd=None, merge=merge_changes, rest=True, begin=(), **options):
+def train_text(text, vocab, *, hvd=None, merge=merge_changes, begin=(), factors=None, **options):
     """Train tables on a text, in one process or on this rank.
 
     Parameters
@@ -44,11 +45,10 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, rest=True, begin=(
         horovod.tensorflow, on ranks.
     merge : function
         How the changes of ranks become one, in place of `merge_changes`.
-    rest : bool
-        Whether the rows that have not travelled since they changed are exchanged at the end.
-        (`train_blocks` does that with the centers only, which are the vectors.)
     begin : sequence of two float32 arrays [V, dim]
         Tables to begin with; by default those of `train_blocks`.
+    factors : list, optional
+        It is extended by what `noting` notes of the exchanges between intervals, and not of the last one.
     **options
         Of `train_blocks`.
 
@@ -57,9 +57,10 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, rest=True, begin=(
     tables : list of two float32 arrays [V, dim]
         Centers and contexts; on ranks those that all have in common.
     words_per_s, bytes_per_word : float
-        Of this rank, without the exchange of all rows at the end.
+        Of this rank, with the last exchange, of all rows of both tables. (`train_blocks` exchanges all centers,
+        which are the vectors; `merge_contexts` the other table.)
     """
-    kept, noted = [], []
+    kept, noted, seen = [], [], []
 
     def note():
         noted.append((time.perf_counter(), bytes_sent()))
@@ -73,33 +74,30 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, rest=True, begin=(
 
     @contextmanager
     def watch(part, steps=0):
-        if part == "last exchange":
-            note()
+        if part == "last exchange" and factors is not None:
+            factors.extend(seen)
         yield
 
-    train_blocks(text, vocab, merge_changes=merge, start=start, watch=watch, hvd=hvd, **options)
-    if hvd and rest:
-        merge_rest(*kept, merge, hvd)
+    in_training = merge if factors is None else noting(merge, seen)
+    train_blocks(text, vocab, merge_changes=in_training, start=start, watch=watch, hvd=hvd, **options)
+    if hvd:
+        merge_contexts(*kept, merge, hvd)
+    note()
     words = options["epochs"] * len(text)
     seconds, sent = np.subtract(noted[1], noted[0])
     return kept[1], words / seconds, sent / words
 
 
-def merge_rest(tables, common, merge, hvd):
-    """Exchange what has not travelled yet, of all rows of both tables; `common` is changed in place."""
-    for own, shared in zip(tables, common):
-        change = tf.constant(own - shared)
-        squares = tf.reduce_sum(change**2, axis=1, keepdims=True)
-        total = hvd.allreduce(change, op=hvd.Sum)
-        squares = hvd.allreduce(squares, op=hvd.Sum)
-        shared += merge(total, squares).numpy()
+def merge_contexts(tables, common, merge, hvd):
+    """Exchange what has not travelled yet of all rows of the second table; its `common` is changed in place."""
+    change = tf.constant(tables[1] - common[1])
+    squares = tf.reduce_sum(change**2, axis=1, keepdims=True)
+    message = hvd.allreduce(tf.concat([change, squares], axis=1), op=hvd.Sum)
+    common[1] += merge(message[:, :-1], message[:, -1:]).numpy()
 
 
 def noting(merge, factors):
-    """The same merge, which notes by what it multiplies the sum of changes: the median of a message's first HOT rows.
-
-    In training these are the hot rows. The messages of the last exchange of all rows count, too.
-    """
+    """The same merge, which notes by what it multiplies the sum of changes: the median of a message's hot rows."""
 
     def noted(total, squares):
         merged = merge(total, squares)
@@ -118,16 +116,19 @@ def train_on_rank(parts, vocab, merge=merge_changes, **options):
 
     factors = []
     text = parts[hvd.rank()]
-    tables, _, sent = train_text(text, vocab, hvd=hvd, merge=noting(merge, factors), **options)
+    tables, _, sent = train_text(text, vocab, hvd=hvd, merge=merge, factors=factors, **options)
     return (tables, sent, median(factors or [np.nan])) if hvd.rank() == 0 else None
 
 
-def speed_on_rank(parts, vocab, alone=False, **options):
-    """Words per second of this rank; alone: rank 0 trains all parts without the others, which return nothing."""
+def speed_on_rank(parts, vocab, alone=False, merge=merge_changes, **options):
+    """Words per second of this rank; alone: rank 0 trains all parts without the others, which return nothing.
+
+    All merges run through TensorFlow, as in `train_on_rank`: also `merge_changes`, which the trainer has compiled, too.
+    """
     import horovod.tensorflow as hvd
 
     if not alone:
-        return train_text(parts[hvd.rank()], vocab, hvd=hvd, rest=False, **options)[1]
+        return train_text(parts[hvd.rank()], vocab, hvd=hvd, merge=partial(merge), **options)[1]
     if hvd.rank() == 0:
         return train_text(np.concatenate(parts), vocab, **options)[1]
 
@@ -139,7 +140,7 @@ def speed_on_rank(parts, vocab, alone=False, **options):
 class Outcome:
     """Of one training: the loss of a held-out pair in nats, WordSim-353, bytes that a rank sent for each word.
 
-    And by what a merge multiplied the sum of changes, see `noting`. Bytes are without the last exchange of all rows.
+    And by what a merge multiplied the sum of changes, see `noting`.
     """
 
     loss: float
@@ -242,10 +243,8 @@ class Runs:
         head = "run", "seeds", "held-out loss", "above 1 rank", f"WordSim ({self.covered} pairs)", "bytes a word"
         return table(head, rows)
 
-    def speeds(self, ranks, ways, turns=5):
-        """Measure words per second of all ranks together, and of rank 0 alone, in turns of one epoch.
-
-        Without the last exchange of all rows.
+    def speeds(self, ranks, ways, turns=3):
+        """Measure words per second of all ranks together, and of rank 0 alone, in turns; with the last exchange.
 
         Parameters
         ----------
@@ -262,9 +261,9 @@ class Runs:
         parts = interleave(self.ids, ranks.size)
         times = {name: [] for name in ways}
         for _ in range(turns):
-            one, *_ = ranks.run(speed_on_rank, parts, self.vocab, alone=True, epochs=1)
+            one, *_ = ranks.run(speed_on_rank, parts, self.vocab, alone=True, epochs=self.epochs)
             for name, options in ways.items():
-                of_ranks = ranks.run(speed_on_rank, parts, self.vocab, epochs=1, **options)
+                of_ranks = ranks.run(speed_on_rank, parts, self.vocab, epochs=self.epochs, **options)
                 times[name].append(sum(of_ranks) / one)
         return times
 

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from helpers.many_ranks import apart, median_and_spread, merge_rest, noting, train_text
+from helpers.many_ranks import apart, median_and_spread, merge_contexts, noting, train_text
 from helpers.text.vocab import Vocab
+from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.merging import merge_changes
 
 SIZE = 60
@@ -14,11 +15,11 @@ VOCAB = Vocab(["UNK", *map(str, range(1, SIZE))], [0] + [500] * (SIZE - 1))
 TEXT = np.random.default_rng(0).integers(1, SIZE, 12_000).astype(np.int32)
 
 
-def test_the_rest_is_merged_and_what_is_left_is_common():
-    own, common = np.ones((5, 4), np.float32), np.zeros((5, 4), np.float32)
+def test_the_contexts_are_merged_and_the_centers_left():
+    own, common = np.ones((2, 5, 4), np.float32), np.zeros((2, 5, 4), np.float32)
     two_alike = SimpleNamespace(allreduce=lambda change, op: 2 * change, Sum="sum")
-    merge_rest([own], [common], merge_changes, two_alike)
-    np.testing.assert_allclose(common, own)
+    merge_contexts(list(own), list(common), merge_changes, two_alike)
+    np.testing.assert_allclose(common, [np.zeros((5, 4)), np.ones((5, 4))])
 
 
 def test_the_factor_of_two_equal_changes_is_a_half():
@@ -28,6 +29,15 @@ def test_the_factor_of_two_equal_changes_is_a_half():
     np.testing.assert_array_equal(merged, merge_changes(total, squares))
     noting(merge_changes, factors)(0 * total, 0 * squares)  # nothing has changed: nothing to note
     assert factors == [pytest.approx(0.5)]
+
+
+def test_factors_are_noted_between_intervals_and_not_at_the_end():
+    two_alike = SimpleNamespace(
+        allreduce=lambda own, op, name=None: own if op == "max" else 2 * own, Sum="sum", Max="max", rank=lambda: 0
+    )
+    factors = []
+    train_text(TEXT, VOCAB, hvd=two_alike, epochs=1, blocks=Blocks(intervals=3), factors=factors)
+    assert factors == [pytest.approx(0.5)] * 2  # the first of three exchanges finds nothing changed
 
 
 @pytest.mark.parametrize("way", ["from anywhere", "neighbours"])
