@@ -5,8 +5,11 @@ from itertools import islice
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Patch
 
 from helpers.plots import COLORS, SERIAL
+
+PARTS = {"batch": COLORS[3], "gradients": SERIAL, "exchange": COLORS[1], "update": COLORS[2]}
 
 # ---- Clocks
 
@@ -32,19 +35,18 @@ def timed_loop(step, tables, batches, steps):
 
 
 def time_parts(parts, steps, warm_up=5):
-    """Measure the parts of a step, each of which takes what the one before returned: {part: ms, the mean}.
+    """Measure the parts of a step, each of which takes what the one before returned: {part: ms, the median}.
 
-    parts: {what: function}. warm_up: the first steps, which build graphs, do not count.
+    parts: {part: function}. warm_up: the first steps, which build graphs, do not count.
     """
-    spent = dict.fromkeys(parts, 0.0)
-    for number in range(warm_up + steps):
+    spent = {part: [] for part in parts}
+    for _ in range(warm_up + steps):
         value = None
-        for what, do in parts.items():
+        for part, do in parts.items():
             started = time.perf_counter()
             value = do(value)
-            if number >= warm_up:
-                spent[what] += 1000 * (time.perf_counter() - started) / steps
-    return spent
+            spent[part].append(1000 * (time.perf_counter() - started))
+    return {part: float(np.median(ms[warm_up:])) for part, ms in spent.items()}
 
 
 def seconds_to_level(level, seconds, losses):
@@ -99,16 +101,20 @@ def draw_curves(curves, seconds, level, title):
 
 
 def draw_parts(parts_of_ways, title):
-    """Draw a bar for each way, of the parts of its step: {way: {part: ms}}."""
+    """Draw a bar for each way, of the parts of its step: {way: {part: ms}}; the parts are those of PARTS."""
     plt.figure(figsize=(6, 2.8))
     for way, parts in parts_of_ways.items():
         left = 0.0
-        for (part, ms), color in zip(parts.items(), (COLORS[3], SERIAL, COLORS[1], COLORS[2])):
-            first = way == next(iter(parts_of_ways))  # each part once in the legend
-            plt.barh(way, ms, left=left, color=color, label=part if first else None)
+        for part, color in PARTS.items():
+            ms = parts.get(part, 0.0)
+            plt.barh(way, ms, left=left, color=color)
+            if ms >= 1:  # there is room for the number
+                plt.text(left + ms / 2, way, f"{ms:.1f}", color="white", ha="center", va="center")
             left += ms
     plt.gca().invert_yaxis()
-    plt.xlabel("ms of a step, mean")
+    plt.grid(False)
+    plt.xlabel("ms of a step, median of each part")
     plt.title(title)
-    plt.legend(loc="upper center", bbox_to_anchor=(0.45, -0.3), ncols=4)
+    patches = [Patch(color=color, label=part) for part, color in PARTS.items()]
+    plt.legend(handles=patches, loc="upper center", bbox_to_anchor=(0.45, -0.3), ncols=len(PARTS))
     plt.show()
