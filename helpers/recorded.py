@@ -8,9 +8,7 @@ from helpers.word2vec import LOSSES
 
 COMPARED = (  # title, score, words, limit
     ("100, same pairs: twins", "twins", 100, "pairs"),
-    ("100, same pairs: seconds", "seconds", 100, "pairs"),
     ("651, same pairs: twins", "twins", 651, "pairs"),
-    ("651, same pairs: seconds", "seconds", 651, "pairs"),
     ("651, same time: twins", "twins", 651, "time"),
     ("10,000, same pairs: plurals", "plurals", 10_000, "pairs"),
     ("10,000, same pairs: seconds", "seconds", 10_000, "pairs"),
@@ -67,30 +65,31 @@ def final(bench, loss, score, words, limit):
 
 
 def quality_table(bench):
-    """The range of the seeds, full softmax beside the three others: after the same pairs and after the same time."""
-    full, *others = LOSSES
+    """The range of the seeds with each of the four losses: after the same pairs and after the same time."""
     rows = []
     for title, *run in COMPARED:
-        alone = final(bench, full, *run)
-        together = np.concatenate([final(bench, loss, *run) for loss in others])
+        scores = [final(bench, loss, *run) for loss in LOSSES]
         places = 2 if "seconds" in run else 3
-        rows.append([title, *(f"{v.min():.{places}f} to {v.max():.{places}f}" for v in (alone, together))])
-    return table([f"words: range of {bench['settings']['seeds']} seeds", full, "the three others"], rows)
+        rows.append([title, *(f"{found.min():.{places}f} to {found.max():.{places}f}" for found in scores)])
+    return table([f"words: range of {bench['settings']['seeds']} seeds", *LOSSES], rows)
 
 
-def draw_quality(bench, titles):
-    """Draw scores against training time, a panel for each {(words, score): title}; bands from worst to best seed."""
-    _, axes = plt.subplots(len(titles), 1, figsize=(6, 3.2 * len(titles)))
-    for axis, ((words, score), title) in zip(axes, titles.items()):
-        for color, loss in zip([SERIAL, *COLORS], LOSSES):
+def draw_quality(bench, words, score, title):
+    """Draw a score against training time: the full softmax, and the three others as one; bands from worst to best."""
+    full, *others = LOSSES
+    _, axis = plt.subplots(figsize=(6, 3.4))
+    for losses, color, label in (([full], SERIAL, full), (others, COLORS[0], "the three others")):
+        spent, found = [], []
+        for loss in losses:
             where = {"loss": loss, "vocabulary": words, "limit": "time"}
-            both = series(bench["quality"], "seconds", score, **where)
-            spent, found = (values.reshape(bench["settings"]["seeds"], -1) for values in both)
-            at = spent.mean(axis=0)
-            axis.plot(at, found.mean(axis=0), "o-", color=color, label=loss)
-            axis.fill_between(at, found.min(axis=0), found.max(axis=0), color=color, alpha=0.2, lw=0)
-        axis.set(title=title, xlabel="training, s", ylabel=f"{score} found")
-    axes[0].legend(loc="lower right")
+            seconds, scores = series(bench["quality"], "seconds", score, **where)
+            spent += [*seconds.reshape(bench["settings"]["seeds"], -1)]
+            found += [*scores.reshape(bench["settings"]["seeds"], -1)]
+        at = np.mean(spent, axis=0)
+        axis.plot(at, np.mean(found, axis=0), "o-", color=color, label=label)
+        axis.fill_between(at, np.min(found, axis=0), np.max(found, axis=0), color=color, alpha=0.2, lw=0)
+    axis.set(title=title, xlabel="training, s", ylabel=f"{score} found", xlim=(0, None))
+    axis.legend(loc="upper left")
     plt.show()
 
 

@@ -4,6 +4,7 @@ import json
 import random
 import sys
 from multiprocessing.pool import ThreadPool
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -134,3 +135,11 @@ def test_recorded_numbers_are_taken_from_their_rows():
     quality = [{**run, "seed": seed, "twins": seed + check} for seed in (0, 10) for check in (1, 2, 3)]
     bench = {"settings": {"seeds": 2}, "quality": [*quality, {**quality[0], "start": "zero"}]}
     assert recorded.final(bench, "nce", "twins", 10, "time").tolist() == [3, 13]
+
+
+def test_recorded_costs_are_the_medians_of_the_three_runs_beside_them():
+    bench = json.loads((Path(benchmark.__file__).parent / "results" / "losses.json").read_text())
+    for row, *runs in zip(bench["cost"], *bench["cost_runs"], strict=True):
+        assert len(runs) == 3
+        assert {**row, "ms": 0} == {**runs[0], "ms": 0} == {**runs[1], "ms": 0} == {**runs[2], "ms": 0}
+        assert row["ms"] == sorted(run["ms"] for run in runs)[1]
