@@ -2,59 +2,7 @@
 
 import math
 
-import numpy as np
-
-from exercises import ANYTHING, Case, Exercise, Mistake
-
-
-def last_of_each(rows, values):
-    different = np.unique(rows)
-    return different, [values[rows == row][-1] for row in different]
-
-
-def first_of_each(rows, values):
-    different, place = np.unique(rows, return_index=True)
-    return different, values[place]
-
-
-def mean_of_each(rows, values):
-    different = np.unique(rows)
-    return different, [values[rows == row].mean(axis=0) for row in different]
-
-
-merge_rows = Exercise(
-    cases=[
-        Case(
-            args=(
-                np.array([7, 2, 7, 4]),
-                np.array([[1.0, 0.0], [2.0, 2.0], [4.0, 1.0], [0.0, 3.0]]),
-            ),
-            answer=([2, 4, 7], [[2, 2], [0, 3], [5, 1]]),
-            mistakes=[
-                Mistake(
-                    last_of_each,
-                    "row 7 comes twice, as [1, 0] and [4, 1]; the second overwrites the first, "
-                    "where they should be added",
-                ),
-                Mistake(
-                    first_of_each,
-                    "row 7 comes twice, as [1, 0] and [4, 1]; the second is lost, where they "
-                    "should be added",
-                ),
-                Mistake(
-                    lambda rows, values: (list(dict.fromkeys(rows)), ANYTHING),
-                    "the sums are of rows 7, 2, 4; give them in rising order, 2, 4, 7",
-                ),
-                Mistake(
-                    lambda rows, values: (np.sort(rows), ANYTHING),
-                    "row 7 is still there twice; each row comes once, with the sum of its values",
-                ),
-                Mistake(mean_of_each, "the values of a row are added up, not averaged"),
-            ],
-        ),
-    ],
-    hint="rows 7, 2, 7, 4 give 2, 4, 7 with [2, 2], [0, 3], [5, 1]; you have {answer}",
-)
+from exercises import Case, Exercise, Mistake
 
 
 def share_of_the_computing(compute, communicate, share):
