@@ -53,6 +53,5 @@ interval = Exercise(
             hint="a rank takes at least 1 step between two exchanges; you have {answer}",
         ),
     ],
-    hint="the computing between two exchanges must take (1 - share) / share times as long as one; "
-    "you have {answer}",
+    hint="the computing between two exchanges must take (1 - share) / share times as long as one; you have {answer}",
 )
