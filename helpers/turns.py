@@ -66,7 +66,7 @@ def turns_on_rank(batching, plain, makers, turns, ids, vocab):
     return {mode: rows[1:] for mode, rows in found.items()}  # in the first turn TensorFlow compiles
 
 
-def measure(ranks, batching, plain, makers, ids, vocab, turns=7):
+def measure(ranks, batching, plain, makers, ids, vocab, turns=9):
     """Let a rank alone, two ranks without an exchange, and strategies take turns, so that disturbances hit all.
 
     Without an exchange there are two modes: with nothing sent, and with an allreduce of one number after each step, so
@@ -127,10 +127,13 @@ def compare(found, one, other):
 # ---- What `python -m benchmarks.strategy_turns` saved
 
 
-def in_runs(runs, name, base=None, mode="one"):
-    """Pairs/s of a strategy on two ranks over those of a mode of `base`, by default itself: the median of each run."""
+def in_runs(runs, name, base=None, mode="one", of="two"):
+    """Pairs/s of a strategy on two ranks over those of a mode of `base`, by default itself: the median of each run.
+
+    of: another mode of the strategy instead, "apart" or "number".
+    """
     base = base or name
-    return np.array([np.median(np.divide(run[name]["two"], run[base][mode])) for run in runs])
+    return np.array([np.median(np.divide(run[name][of], run[base][mode])) for run in runs])
 
 
 def sorted_row(label, ratios):
@@ -141,41 +144,47 @@ def sorted_row(label, ratios):
 def draw_runs(axis, runs, shown):
     """Draw the speed-ups of the recorded runs, a dot each, with their median, and above them this run's own.
 
-    The grey band is from the smallest to the largest speed-up of two ranks that exchange nothing. shown: {strategy:
-    what `measure` found, with this strategy in it}.
+    The grey band is from the smallest to the largest speed-up of two ranks that exchange nothing, the crosses are those
+    of two ranks that exchange one number. shown: {strategy: what `measure` found, with this strategy in it}.
     """
     for row, (name, found) in enumerate(shown.items()):
-        free = [np.median(np.divide(run[name]["apart"], run[name]["one"])) for run in runs]
-        ratios = in_runs(runs, name)
+        free, number, ratios = (in_runs(runs, name, of=mode) for mode in ("apart", "number", "two"))
         here = np.median(found[name]["speed"] / found[ALONE]["speed"])
-        labels = ["", "", "", ""] if row else ["no exchange at all", "a recorded run", "their median", "the run shown"]
+        labels = ["no exchange at all", "a recorded run", "their median", "the run shown", "one number, recorded"]
+        labels = [""] * 5 if row else labels
         axis.plot([min(free), max(free)], [row, row], color="0.85", lw=12, solid_capstyle="butt", label=labels[0])
         axis.plot(ratios, [row] * len(ratios), "o", color=COLORS[0], alpha=0.7, label=labels[1])
         axis.plot(np.median(ratios), row, "k|", ms=16, mew=2, label=labels[2])
         axis.plot(here, row - 0.3, "v", color=COLORS[1], label=labels[3])
+        axis.plot(number, [row + 0.3] * len(number), "kx", ms=4, alpha=0.6, label=labels[4])
     axis.axvline(1, color="k", lw=1)
     axis.set(yticks=range(len(shown)), yticklabels=[*shown], xlim=(0, None))
     axis.invert_yaxis()
     axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.16), ncols=2)
 
 
-def exchange_ms(runs, name, batch):
-    """Of each run, in ms: a step alone, a step beside the other rank, and what the exchange takes on top; arrays."""
-    speeds = [[np.median(run[name][mode]) for run in runs] for mode in ("one", "apart", "two")]
-    alone, beside, together = 1e3 * batch * np.array([[1], [2], [2]]) / speeds
-    return alone, beside, together - beside
+def step_ms(runs, name, mode):
+    """Milliseconds of a step of a rank in a mode, "one", "apart", "number" or "two": the median of each run."""
+    pairs = STRATEGIES[name].batch * (1 if mode == "one" else 2)
+    return np.array([1e3 * pairs / np.median(run[name][mode]) for run in runs])
 
 
-def budget_table(runs, names):
-    """Make a table of the budget of each strategy, 2 x alone - beside, and of its exchange: medians of all runs, ms."""
-    body = []
-    for name in names:
-        alone, beside, exchange = exchange_ms(runs, name, STRATEGIES[name].batch)
-        budget = 2 * alone - beside
-        numbers = [f"{np.median(x):.1f}" for x in (alone, beside, budget)]
-        pays = f"{sum(exchange < budget)} of {len(runs)}"
-        body.append([name, *numbers, f"{np.median(exchange):.1f} ({low_high(exchange, 1)})", pays])
-    return table(["ms, medians", "step alone", "beside", "budget", "exchange (range)", "pays in"], body)
+def draw_budget(axis, runs, name):
+    """Draw how long one rank and two ranks take for two batches, and the budget: medians of the recorded runs."""
+    alone, *ends = (np.median(step_ms(runs, name, mode)) for mode in ("one", "apart", "number", "two"))
+    parts = [(0, "alone", 0, alone), (0, "alone", alone, 2 * alone), (1, "beside", 0, ends[0])]
+    parts += [(1, "one number", *ends[:2]), (1, "the rest", *ends[1:])]
+    looks = {"one number": (COLORS[1], 1), "the rest": (COLORS[1], 0.6)}
+    for row, label, begin, end in parts:
+        color, alpha = looks.get(label, (COLORS[0], 1))
+        axis.barh(row, end - begin, 0.56, begin, color=color, alpha=alpha, edgecolor="white")
+        axis.text((begin + end) / 2, row, f"{label}\n{end - begin:.1f}", color="white", ha="center", va="center")
+    axis.plot([2 * alone] * 2, [-0.28, 0.72], "k--", lw=1)
+    axis.annotate("", (ends[0], 0.5), (2 * alone, 0.5), arrowprops={"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0})
+    axis.text(2 * alone, 0.5, f"  budget {2 * alone - ends[0]:.1f}", va="center")
+    axis.set(yticks=(0, 1), yticklabels=["1 rank,\n2 steps", "2 ranks,\n1 step each"], xlabel="ms")
+    axis.grid(visible=False)
+    axis.invert_yaxis()
 
 
 # ---- Exactness
