@@ -1,8 +1,9 @@
 """How fast the strategies of lesson 12 are in several runs: `python -m benchmarks.strategy_turns [--runs 7]`.
 
-Each run starts two ranks anew. On them each group of strategies takes turns with a rank alone and with ranks that
-exchange nothing, as in the lesson. A last group has two ranks whose Horovod negotiates every tensor anew, since it has
-no cache, and a strategy that merges rows and sends none: controls for what merging duplicates brings.
+Each run starts two ranks anew. On them each group of strategies takes turns with a rank alone, with ranks that
+exchange nothing and with ranks that exchange one number, as in the lesson. A last group has two ranks whose Horovod
+negotiates every tensor anew, since it has no cache, and a strategy that merges rows and sends none: controls for what
+merging duplicates brings.
 """
 
 import argparse
@@ -34,14 +35,15 @@ def make_merging_only(tables, hvd=None):
 
 
 def run_once(ids, vocab, turns):
-    """{strategy: {"one", "apart", "two": pairs/s of each turn}}; those of the last group end with ", no cache"."""
+    """{strategy: {"one", "apart", "number", "two": pairs/s of each turn}}; the last group's end with ", no cache"."""
     found = {}
     for env, groups, ending in ((None, GROUPS, ""), (NO_CACHE, [CONTROLS], ", no cache")):
         with connect(2, env=env) as ranks:
             for names in groups:
                 group = take_turns(ranks, names, ids, vocab, turns)
-                alone, apart, *_ = group.values()
-                found |= {name + ending: {"one": alone, "apart": apart, "two": group[name]} for name in names}
+                alone, apart, number, *_ = group.values()
+                shared = {"one": alone, "apart": apart, "number": number}
+                found |= {name + ending: shared | {"two": group[name]} for name in names}
     return found
 
 

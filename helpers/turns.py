@@ -12,12 +12,12 @@ import numpy as np
 import tensorflow as tf
 
 from helpers.exchange.cost_model import bytes_sent
-from helpers.exchange.strategies import DIM, batches, start_tables
+from helpers.exchange.strategies import DIM, STRATEGIES, batches, start_tables
 from helpers.plots import COLORS, table
 from helpers.text.skipgram import shard
 from helpers.text.vocab import Vocab
 
-ALONE, APART = "1 rank", "2 ranks, no exchange"  # modes that every measurement has
+ALONE, APART, WAITING = "1 rank", "2 ranks, no exchange", "2 ranks, one number"  # modes of every measurement
 
 
 # ---- Speed
@@ -50,7 +50,11 @@ def turns_on_rank(batching, plain, makers, turns, ids, vocab):
     source = batches(batching, part, vocab, np.random.default_rng(hvd.rank()))
     steps = max(6, min(200, 100_000 // batching.batch))
     alone = plain(start_tables(vocab, DIM, 0), None)
-    modes = {ALONE: alone, APART: alone}
+
+    def waiting(*batch):
+        return hvd.allreduce(alone(*batch), name="one_number")
+
+    modes = {ALONE: alone, APART: alone, WAITING: waiting}
     for name, make in makers.items():
         modes[name] = make(start_tables(vocab, DIM, 0), hvd)
     found = {mode: [] for mode in modes}
@@ -62,8 +66,11 @@ def turns_on_rank(batching, plain, makers, turns, ids, vocab):
     return {mode: rows[1:] for mode, rows in found.items()}  # in the first turn TensorFlow compiles
 
 
-def measure(ranks, batching, plain, makers, ids, vocab, turns=7):
-    """Let a rank alone, two ranks that exchange nothing, and strategies take turns, so that disturbances hit all.
+def measure(ranks, batching, plain, makers, ids, vocab, turns=9):
+    """Let a rank alone, two ranks without an exchange, and strategies take turns, so that disturbances hit all.
+
+    Without an exchange there are two modes: with nothing sent, and with an allreduce of one number after each step, so
+    that the ranks wait for each other.
 
     Parameters
     ----------
@@ -85,7 +92,7 @@ def measure(ranks, batching, plain, makers, ids, vocab, turns=7):
     """
     results = ranks.run(turns_on_rank, batching, plain, makers, turns, ids, vocab)
     found = {}
-    for mode in [ALONE, APART, *makers]:
+    for mode in [ALONE, APART, WAITING, *makers]:
         rows = np.array([rank[mode] for rank in results if rank[mode]])
         pairs, seconds, sent = np.moveaxis(rows, 2, 0)  # each [ranks, turns]
         speed = (pairs / seconds).sum(axis=0)
@@ -117,30 +124,16 @@ def compare(found, one, other):
     return ratios
 
 
-def draw_speeds(axis, runs):
-    """Draw pairs/s, of one rank and of two: the median turn, and a line from the smallest to the largest.
-
-    runs: {strategy: what `measure` found, with this strategy in it}.
-    """
-    for row, (name, found) in enumerate(runs.items()):
-        for mode, place, form, color in ((ALONE, -0.14, "o", COLORS[1]), (name, 0.14, "s", COLORS[0])):
-            speed = found[mode]["speed"] / 1e3
-            axis.plot([min(speed), max(speed)], [row + place] * 2, color=color, lw=2)
-            axis.plot(np.median(speed), row + place, form, color=color)
-    axis.plot([], [], "o", color=COLORS[1], label="1 rank, the same steps")
-    axis.plot([], [], "s", color=COLORS[0], label="2 ranks")
-    axis.set(yticks=range(len(runs)), yticklabels=[*runs], xlim=(0, None))
-    axis.invert_yaxis()
-    axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2)
-
-
 # ---- What `python -m benchmarks.strategy_turns` saved
 
 
-def in_runs(runs, name, base=None, mode="one"):
-    """Pairs/s of a strategy on two ranks over those of a mode of `base`, by default itself: the median of each run."""
+def in_runs(runs, name, base=None, mode="one", of="two"):
+    """Pairs/s of a strategy on two ranks over those of a mode of `base`, by default itself: the median of each run.
+
+    of: another mode of the strategy instead, "apart" or "number".
+    """
     base = base or name
-    return np.array([np.median(np.divide(run[name]["two"], run[base][mode])) for run in runs])
+    return np.array([np.median(np.divide(run[name][of], run[base][mode])) for run in runs])
 
 
 def sorted_row(label, ratios):
@@ -148,11 +141,50 @@ def sorted_row(label, ratios):
     return [label, ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))]
 
 
-def exchange_ms(runs, name, batch):
-    """Of each run, in ms: a step alone, a step beside the other rank, and what the exchange takes on top; arrays."""
-    speeds = [[np.median(run[name][mode]) for run in runs] for mode in ("one", "apart", "two")]
-    alone, beside, together = 1e3 * batch * np.array([[1], [2], [2]]) / speeds
-    return alone, beside, together - beside
+def draw_runs(axis, runs, shown):
+    """Draw the speed-ups of the recorded runs, a dot each, with their median, and above them this run's own.
+
+    The grey band is from the smallest to the largest speed-up of two ranks that exchange nothing, the crosses are those
+    of two ranks that exchange one number. shown: {strategy: what `measure` found, with this strategy in it}.
+    """
+    for row, (name, found) in enumerate(shown.items()):
+        free, number, ratios = (in_runs(runs, name, of=mode) for mode in ("apart", "number", "two"))
+        here = np.median(found[name]["speed"] / found[ALONE]["speed"])
+        labels = ["no exchange at all", "a recorded run", "their median", "the run shown", "one number, recorded"]
+        labels = [""] * 5 if row else labels
+        axis.plot([min(free), max(free)], [row, row], color="0.85", lw=12, solid_capstyle="butt", label=labels[0])
+        axis.plot(ratios, [row] * len(ratios), "o", color=COLORS[0], alpha=0.7, label=labels[1])
+        axis.plot(np.median(ratios), row, "k|", ms=16, mew=2, label=labels[2])
+        axis.plot(here, row - 0.3, "v", color=COLORS[1], label=labels[3])
+        axis.plot(number, [row + 0.3] * len(number), "kx", ms=4, alpha=0.6, label=labels[4])
+    axis.axvline(1, color="k", lw=1)
+    axis.set(yticks=range(len(shown)), yticklabels=[*shown], xlim=(0, None))
+    axis.invert_yaxis()
+    axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.16), ncols=2)
+
+
+def step_ms(runs, name, mode):
+    """Milliseconds of a step of a rank in a mode, "one", "apart", "number" or "two": the median of each run."""
+    pairs = STRATEGIES[name].batch * (1 if mode == "one" else 2)
+    return np.array([1e3 * pairs / np.median(run[name][mode]) for run in runs])
+
+
+def draw_budget(axis, runs, name):
+    """Draw how long one rank and two ranks take for two batches, and the budget: medians of the recorded runs."""
+    alone, *ends = (np.median(step_ms(runs, name, mode)) for mode in ("one", "apart", "number", "two"))
+    parts = [(0, "alone", 0, alone), (0, "alone", alone, 2 * alone), (1, "beside", 0, ends[0])]
+    parts += [(1, "one number", *ends[:2]), (1, "the rest", *ends[1:])]
+    looks = {"one number": (COLORS[1], 1), "the rest": (COLORS[1], 0.6)}
+    for row, label, begin, end in parts:
+        color, alpha = looks.get(label, (COLORS[0], 1))
+        axis.barh(row, end - begin, 0.56, begin, color=color, alpha=alpha, edgecolor="white")
+        axis.text((begin + end) / 2, row, f"{label}\n{end - begin:.1f}", color="white", ha="center", va="center")
+    axis.plot([2 * alone] * 2, [-0.28, 0.72], "k--", lw=1)
+    axis.annotate("", (ends[0], 0.5), (2 * alone, 0.5), arrowprops={"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0})
+    axis.text(2 * alone, 0.5, f"  budget {2 * alone - ends[0]:.1f}", va="center")
+    axis.set(yticks=(0, 1), yticklabels=["1 rank,\n2 steps", "2 ranks,\n1 step each"], xlabel="ms")
+    axis.grid(visible=False)
+    axis.invert_yaxis()
 
 
 # ---- Exactness
@@ -161,7 +193,7 @@ def exchange_ms(runs, name, batch):
 def toy(make, lr, final=False, hvd=None):
     """Train a table of 100 words and 8 numbers each, five steps of 64 pairs, on this rank's part of each step.
 
-    final: one more exchange, of all rows, without pairs. Returns the embeddings.
+    final: one more exchange, of all rows, without pairs. Returns the three tables.
     """
     tf.random.set_seed(3)  # the same negatives everywhere
     pairs = np.random.default_rng(0).integers(0, 100, (5, 2, 64), dtype=np.int32)
@@ -172,7 +204,12 @@ def toy(make, lr, final=False, hvd=None):
         step(centers, contexts, lr)
     if final:
         step([], [], 0.0, np.arange(100))
-    return tables[0].numpy()
+    return [table.numpy() for table in tables]
+
+
+def most_apart(some, others):
+    """Of each table, how far two replicas are apart at most: a list of three float."""
+    return [float(abs(one - other).max()) for one, other in zip(some, others)]
 
 
 def toy_on_rank(*arguments):
@@ -183,12 +220,12 @@ def toy_on_rank(*arguments):
 
 
 def assert_serial(ranks, make, lr_of_rank=30.0):
-    """Assert that two ranks, each with half of every batch of `toy`, end as one process; the rate moves the table."""
+    """Assert that two ranks, each with half of every batch of `toy`, end as one process, in each of three tables."""
     serial, untrained = toy(make, 30.0), toy(make, 0.0)
     first, second = ranks.run(toy_on_rank, make, lr_of_rank)
-    learned, apart = abs(serial - untrained).max(), abs(first - serial).max()
-    assert abs(first - second).max() == 0 and apart < 1e-5 < 0.01 < learned
-    print(f"it moved by {learned:.2f}; two ranks = one process, to 1e-5")
+    learned, apart = min(most_apart(serial, untrained)), max(most_apart(first, serial))
+    assert max(most_apart(first, second)) == 0 and apart < 1e-5 < 0.01 < learned
+    print(f"each table moved by {learned:.2f} or more; two ranks = one process, to 1e-5")
 
 
 # ---- Messages

@@ -28,8 +28,10 @@ def due_rows(step, size, hot=250):
     -------
     int32 array [n]
     """
-    due, start, period = [np.arange(min(hot, size))], hot, 2
+    due = [np.arange(min(hot, size))]
+    start, period = hot, 2
     while start < size:
+        # the first row whose number leaves the same remainder as step
         first = start + (step - start) % period
         due.append(np.arange(first, min(2 * start, size), period))
         start, period = 2 * start, 2 * period
