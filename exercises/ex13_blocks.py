@@ -1,62 +1,107 @@
 """Exercises of 13_blocks."""
 
+import numpy as np
+
 from exercises import Case, Exercise, Mistake
 
-
-def first_that_reaches(corner, useful, rows):
-    return next((n for n in range(1, 1001) if 6 * useful(n) / (8 * rows(n)) >= corner), None)
-
-
-def useful(tokens):
-    return tokens * (10 + 22)
+LABELS = np.array([1.0, 0.0, 0.0])
+WEIGHTS = np.array([[1.0, 0.5, 1.5], [0.0, 1.0, 1.5]])
 
 
-def rows(tokens):
-    return tokens + tokens + 10 + 22
+def near():
+    """All logits are within 6."""
+    centers = np.array([[1.0, 0.0], [0.5, 2.0]])
+    return centers, np.array([[0.0, 1.0], [1.0, 1.0], [1.0, -1.0]]), LABELS, WEIGHTS
 
 
-def without_the_edges(corner):
-    return first_that_reaches(corner, useful, lambda n: n + n + 22)
+def far():
+    """The logits of the first center are 8, -8 and 0."""
+    centers = np.array([[8.0, 0.0], [0.5, 2.0]])
+    return centers, np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, 1.0]]), LABELS, WEIGHTS
 
 
-def one_table(corner):
-    return first_that_reaches(corner, useful, lambda n: n + 10 + 22)
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
 
 
-def white_squares(corner):
-    return first_that_reaches(corner, lambda n: n * (n + 10 + 22), rows)
+def bounded(logits, error):
+    return np.where(abs(logits) < 6, error, 0)
 
 
-def read_only(corner):
-    return first_that_reaches(corner / 2, useful, rows)
+def products(centers, contexts, labels, weights, error_of=None, inside=bounded):
+    logits = centers @ contexts.T
+    error = error_of(logits, labels, weights) if error_of else weights * (labels - sigmoid(logits))
+    error = inside(logits, error)
+    return error @ contexts, error.T @ centers
 
 
-def rounded_down(corner):
-    return int(16 * corner / (12 - corner))
+def other_order(*given):
+    return products(*given)[::-1]
 
 
-def above(corner):
-    return first_that_reaches(corner + 1e-9, useful, rows)
+def turned_round(*given):
+    return products(*given, error_of=lambda logits, labels, weights: weights * (sigmoid(logits) - labels))
 
 
-shortest_block = Exercise(
+def all_pairs_alike(*given):
+    return products(*given, error_of=lambda logits, labels, weights: labels - sigmoid(logits))
+
+
+def no_sigmoid(*given):
+    return products(*given, error_of=lambda logits, labels, weights: weights * (labels - logits))
+
+
+def weighted_label(*given):
+    return products(*given, error_of=lambda logits, labels, weights: weights * labels - sigmoid(logits))
+
+
+def moved_centers(centers, contexts, labels, weights):
+    of_centers, _ = products(centers, contexts, labels, weights)
+    error = bounded(centers @ contexts.T, weights * (labels - sigmoid(centers @ contexts.T)))
+    return of_centers, error.T @ (centers + of_centers)
+
+
+def no_bound(*given):
+    return products(*given, inside=lambda logits, error: error)
+
+
+def one_bound(*given):
+    return products(*given, inside=lambda logits, error: np.where(logits < 6, error, 0))
+
+
+def cut_logits(*given):
+    def error_of(logits, labels, weights):
+        return weights * (labels - sigmoid(np.clip(logits, -6, 6)))
+
+    return products(*given, error_of=error_of, inside=lambda logits, error: error)
+
+
+three_products = Exercise(
     cases=[
         Case(
-            args=(7.0,),
-            answer=23,
+            args=near,
+            answer=products(*near()),
             mistakes=[
-                Mistake(without_the_edges, "16 forgets the 5 words before the block and the 5 after it"),
-                Mistake(one_table, "14 counts the words once; as centers and as contexts they are rows of two tables"),
-                Mistake(white_squares, "12 counts the white squares; a center has 10 near words and 22 random ones"),
-                Mistake(read_only, "7 forgets that each row is written back as well"),
-                Mistake(rounded_down, "22 is too short: 6.95 flop/byte"),
+                Mistake(
+                    other_order, "both are there, in the other order: what the rows of the centers get comes first"
+                ),
+                Mistake(turned_round, "the sign is turned round: the error is label - sigmoid"),
+                Mistake(all_pairs_alike, "each pair counts as much as its weight, a white square nothing"),
+                Mistake(no_sigmoid, "the error is label - sigmoid(logit); yours takes the logit itself"),
+                Mistake(weighted_label, "the weight is a factor of label - sigmoid, not of the label alone"),
+                Mistake(moved_centers, "the contexts want their changes of the centers as they were before the step"),
             ],
         ),
         Case(
-            args=(4.0,),
-            answer=8,
-            mistakes=[Mistake(above, "9 is one word too long: 8 words have exactly 4 flop/byte, which is enough")],
+            args=far,
+            answer=products(*far()),
+            mistakes=[
+                Mistake(no_bound, "a pair with a logit of 8 or -8 changes something, and should not"),
+                Mistake(one_bound, "a pair with a logit of -8 is also beyond the bound"),
+                Mistake(cut_logits, "a logit beyond the bound is not cut to 6: its pair changes nothing"),
+            ],
         ),
     ],
-    hint="16 words have 6 flop/byte and 32 have 8; you have {answer}",
+    hint="the errors have a row for each center and a column for each context, as weights; you have {answer}",
+    kind="a pair (of_centers, of_contexts)",
 )
