@@ -61,9 +61,17 @@ def _numbers(part, parts):
     return tf.data.Dataset.range(10**9).shard(parts, part).map(lambda number: (number,))
 
 
-def home_in_process(make_top, batch_of, rows, dim):
-    """Put the table into this process; returns run(bundles), which trains STEPS steps each and returns seconds."""
-    steps = bundle(_step_on(tf.distribute.get_strategy(), make_top, batch_of, rows, dim), STEPS)
+def home_in_process(make_top, batch_of, rows, dim, parts=1):
+    """Put the table into this process; returns run(bundles), which trains STEPS steps each and returns seconds.
+
+    A step is on `parts` batches together: numbers 0 and 1, then 2 and 3, ...
+    """
+
+    def together(number, rows):
+        found = [batch_of(parts * number + part, rows) for part in range(parts)]
+        return [tf.concat(column, 0) for column in zip(*found)]
+
+    steps = bundle(_step_on(tf.distribute.get_strategy(), make_top, together, rows, dim), STEPS)
     batches = iter(_numbers(0, 1))
 
     def run(bundles):
@@ -103,9 +111,9 @@ def loopback_bytes():
 
 
 def count_bytes(exchange, batches):
-    """The bytes that the machine sends in an exchange(batch): the mean of all batches, the least of three rounds."""
+    """The bytes that the machine sends in an exchange(batch): the mean of all batches, the least of five rounds."""
     means = []
-    for _ in range(3):
+    for _ in range(5):
         before = loopback_bytes()
         for batch in batches:
             exchange(batch)
@@ -114,11 +122,12 @@ def count_bytes(exchange, batches):
 
 
 def take_turns(ways, turns=5):
-    """Call all functions of {name: function} in turns, so that disturbances hit all: {name: list of results}."""
-    found = {name: [] for name in ways}
-    for _ in range(turns):
-        for name, way in ways.items():
-            found[name].append(way())
+    """Call all functions of {name: function} in turns, each turn from another one on: {name: list of results}."""
+    found, names = {name: [] for name in ways}, [*ways]
+    for turn in range(turns):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            found[name].append(ways[name]())
     return found
 
 
