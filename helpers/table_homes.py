@@ -1,0 +1,145 @@
+"""The harness of lesson 19: its table on servers or in one process, bytes of an exchange, homes that take turns."""
+
+import time
+
+import matplotlib.pyplot as plt
+import numpy as np
+import psutil
+import tensorflow as tf
+import tf_keras
+
+from helpers.cluster.sharded_tables import bundle, lookup, make_table, shards
+from helpers.plots import COLORS, SERIAL
+from helpers.word2vec.model import merge
+
+STEPS = 50  # of a bundle
+
+# ---- Homes without ranks
+
+
+def _step_on(strategy, make_top, batch_of, rows, dim, lr=0.05):
+    """Make a step on a table of its own: step(number) trains batch `number` with Adagrad and returns its loss.
+
+    Parameters
+    ----------
+    strategy : tf.distribute.Strategy
+        Where the table, the layers on top and all accumulators live.
+    make_top : callable
+        make_top(keras, dim) returns the layers.
+    batch_of : callable
+        batch_of(number, rows) returns ids and labels.
+    rows, dim : int
+        Of the table.
+    lr : float
+    """
+    table = make_table(strategy, (rows, dim), -0.05, 0.05)
+    squares = make_table(strategy, (rows, dim), 0.1, 0.1)
+    with strategy.scope():
+        weights = (top := make_top(tf_keras, dim)).trainable_variables
+        dense_squares = [tf.Variable(tf.fill(weight.shape, 0.1)) for weight in weights]
+    parts, settings = shards(table), {"lr": lr, "epsilon": 1e-7}
+
+    def step(number):
+        ids, labels = batch_of(tf.cast(number, tf.int32), rows)
+        with tf.GradientTape() as tape:
+            guesses = top(lookup(table, ids))[:, 0]
+            loss = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(labels, guesses))
+        found = tape.gradient(loss, [*parts, *weights])
+        for part, square, gradient in zip(parts, shards(squares), map(merge, found)):
+            tf.raw_ops.ResourceSparseApplyAdagradV2(
+                var=part.handle, accum=square.handle, grad=gradient.values, indices=gradient.indices, **settings
+            )
+        for weight, square, gradient in zip(weights, dense_squares, found[len(parts) :]):
+            tf.raw_ops.ResourceApplyAdagradV2(var=weight.handle, accum=square.handle, grad=gradient, **settings)
+        return loss
+
+    return step
+
+
+def _numbers(part, parts):
+    """Batch numbers part, part + parts, ... as a dataset for `bundle`."""
+    return tf.data.Dataset.range(10**9).shard(parts, part).map(lambda number: (number,))
+
+
+def home_in_process(make_top, batch_of, rows, dim, parts=1):
+    """Put the table into this process; returns run(bundles), which trains STEPS steps each and returns seconds.
+
+    A step is on `parts` batches together: numbers 0 and 1, then 2 and 3, ...
+    """
+
+    def together(number, rows):
+        found = [batch_of(parts * number + part, rows) for part in range(parts)]
+        return [tf.concat(column, 0) for column in zip(*found)]
+
+    steps = bundle(_step_on(tf.distribute.get_strategy(), make_top, together, rows, dim), STEPS)
+    batches = iter(_numbers(0, 1))
+
+    def run(bundles):
+        began = time.perf_counter()
+        for _ in range(bundles):
+            steps(batches).numpy()
+        return time.perf_counter() - began
+
+    run(1)  # compiles
+    return run
+
+
+def home_on_servers(cluster, make_top, batch_of, rows, dim):
+    """Put the table onto the servers of a PSCluster; returns run(bundles), whose bundles the workers share."""
+    steps = bundle(_step_on(cluster.strategy, make_top, batch_of, rows, dim), STEPS)
+    workers = len(cluster.spec["worker"])
+    number = tf.distribute.coordinator.experimental_get_current_worker_index
+    batches = iter(cluster.coordinator.create_per_worker_dataset(lambda: _numbers(number(), workers)))
+
+    def run(bundles):
+        began = time.perf_counter()
+        for loss in [cluster.coordinator.schedule(steps, (batches,)) for _ in range(bundles)]:
+            loss.fetch()
+        return time.perf_counter() - began
+
+    run(2 * workers)  # compiles
+    return run
+
+
+# ---- Measuring
+
+
+def loopback_bytes():
+    """All that this machine has sent over its loopback interface."""
+    found = psutil.net_io_counters(pernic=True)
+    return next(found[name].bytes_sent for name in ("lo", "lo0") if name in found)
+
+
+def count_bytes(exchange, batches):
+    """The bytes that the machine sends in an exchange(batch): the mean of all batches, the least of five rounds."""
+    means = []
+    for _ in range(5):
+        before = loopback_bytes()
+        for batch in batches:
+            exchange(batch)
+        means.append((loopback_bytes() - before) / len(batches))
+    return min(means)
+
+
+def take_turns(ways, turns=5):
+    """Call all functions of {name: function} in turns, each turn from another one on: {name: list of results}."""
+    found, names = {name: [] for name in ways}, [*ways]
+    for turn in range(turns):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            found[name].append(ways[name]())
+    return found
+
+
+def draw_turns(speeds):
+    """Draw and print ids/s, {name: of each turn}: a dot is a turn, a bar the median. Returns the axes."""
+    _, axis = plt.subplots(figsize=(7, 2.8))
+    for row, (name, found) in enumerate(speeds.items()):
+        color = COLORS[row - 1] if row else SERIAL
+        thousands = np.array(found) / 1e3
+        axis.plot(thousands, [row] * len(found), "o", color=color, alpha=0.5)
+        axis.plot(np.median(thousands), row, "|", color=color, ms=24, mew=2)
+        print(f"{name:22}{np.median(thousands):4.0f} thousand ids/s ({min(thousands):.0f} to {max(thousands):.0f})")
+    axis.set(yticks=range(len(speeds)), yticklabels=speeds, xlabel="thousand ids/s", xlim=(0, None))
+    axis.set_ylim(len(speeds) - 0.5, -0.5)
+    return axis
