@@ -1,4 +1,4 @@
-"""The harness of lesson 17: worker 1 of two is slowed every other half second, and what was done meanwhile is counted.
+"""The harness of lesson 17: worker 1 of two is slowed every other turn, and what was done meanwhile is counted.
 
 A log is an array with a row for each batch: when it ended, who did it, its loss, its staleness. A turn is (name, begin,
 end), its name "healthy" or "slow".
@@ -59,7 +59,7 @@ def own_numbers(cluster):
 # ---- The brake, and what is left under it
 
 
-def with_brakes(train, brake, seconds=0.5):
+def with_brakes(train, brake, seconds=0.4):
     """Train, and meanwhile apply a brake every other turn.
 
     Parameters
