@@ -12,8 +12,9 @@ from contextlib import nullcontext
 import matplotlib.pyplot as plt
 import numpy as np
 import tensorflow as tf
+from matplotlib.patches import Patch
 
-from helpers.plots import SERIAL
+from helpers.plots import COLORS, SERIAL
 from helpers.text import pair_batches
 
 
@@ -132,14 +133,18 @@ def batches_for_one(log, turns):
     return np.sum(who == 0) / max(1, np.sum(who == 1))
 
 
-def draw_shares(shares, colors, lines):
+def draw_shares(shares, kinds, lines):
     """Draw what is left under the brake: a bar for the median of each way, a dot for each turn.
 
-    shares, colors: {way: what `shares_left` found, or its colour}. lines: {label: share}, dashed.
+    shares, kinds: {way: what `shares_left` found, or of which kind it is, which gives its colour and stands in the
+    key}. lines: {label: share}, dashed.
     """
+    colors = dict(zip(dict.fromkeys(kinds.values()), COLORS))
     for place, (way, each) in enumerate(shares.items()):
-        plt.barh(place, 100 * np.median(each), color=colors[way], height=0.6)
+        plt.barh(place, 100 * np.median(each), color=colors[kinds[way]], height=0.6)
         plt.plot(100 * each, [place] * len(each), "k.", markersize=4)
+    key = [Patch(color=color, label=kind) for kind, color in colors.items()]
+    plt.legend(handles=key, loc="upper center", bbox_to_anchor=(0.42, -0.2), ncols=3, handlelength=1, columnspacing=1)
     for label, share in lines.items():
         plt.axvline(100 * share, color=SERIAL, linestyle="--")
         plt.text(100 * share + 1, -0.75, label, color=SERIAL, va="center")
