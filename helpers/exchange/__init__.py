@@ -17,6 +17,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "BATCH", "DIM", "LOCAL_STEPS", "PAIRS", "RATE", "SAMPLED", "STRATEGIES", "Strategy", "add_rows",
             "apply_gradients", "batch_gradients", "batch_loss", "batches", "pairs_of", "side_by_side", "start_tables",
         ],
-        "three_ways": ["Hogwild", "OnServer", "loss_and_gradients", "make_steps", "run_threads", "train_rank"],
+        "three_ways": [
+            "Hogwild", "OnServer", "compute_and_push", "loss_and_gradients", "make_steps", "rank_step", "run_threads",
+            "train_rank",
+        ],
     },
 )

@@ -7,6 +7,7 @@ between its pull and its own push.
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -29,6 +30,30 @@ def loss_and_gradients(rows, others, noise=64):
         loss = tf.reduce_mean(tf.nn.softplus(-true))
         loss += 5 * tf.reduce_mean(tf.nn.softplus(sampled))
     return loss, tape.gradient(loss, [rows, others])
+
+
+def rank_step(tables):
+    """Make a step that all ranks take together: step(centers, others, lr) returns the loss of this rank's batch.
+
+    `tables` are tf.Variables. No row is changed before all sums are there, so a step is done wholly or not at all.
+    """
+    import horovod.tensorflow as hvd
+
+    @tf.function
+    def step(x, y, lr):
+        rows = map(tf.gather, tables, (x, y))
+        loss, found = loss_and_gradients(*rows)
+        totals = []
+        for each, ids, gradient in zip(tables, (x, y), found):
+            part = tf.IndexedSlices(gradient, ids, tf.shape(each))
+            totals.append(hvd.allreduce(part, op=hvd.Sum))
+        with tf.control_dependencies([total.values for total in totals]):
+            for each, total in zip(tables, totals):
+                change = lr * total.values
+                each.scatter_sub(tf.IndexedSlices(change, total.indices))
+        return loss
+
+    return step
 
 
 def train_rank(tables, centers, others, lr, first=0, before=None):
@@ -54,21 +79,7 @@ def train_rank(tables, centers, others, lr, first=0, before=None):
     import horovod.tensorflow as hvd
 
     tables, log = [tf.Variable(each) for each in tables], []
-
-    @tf.function
-    def step(x, y, lr):
-        rows = map(tf.gather, tables, (x, y))
-        loss, found = loss_and_gradients(*rows)
-        totals = []
-        for each, ids, gradient in zip(tables, (x, y), found):
-            part = tf.IndexedSlices(gradient, ids, tf.shape(each))
-            totals.append(hvd.allreduce(part, op=hvd.Sum))
-        with tf.control_dependencies([total.values for total in totals]):
-            for each, total in zip(tables, totals):
-                change = lr * total.values
-                each.scatter_sub(tf.IndexedSlices(change, total.indices))
-        return loss
-
+    step = rank_step(tables)
     step(centers[0], others[0], tf.constant(0.0))  # compiles
     for number in range(first, len(centers) // hvd.size()):
         if before:
@@ -121,16 +132,35 @@ class OnServer:
             return self.version.assign_add(1, read_value=True) - 1 - seen
 
 
-def make_steps(model, pull_once=False, push=None):
+def compute_and_push(model, ids, rows, seen, lr, me):
+    """What a worker does with rows that it pulled at version `seen`; returns its row of the log, float64 [4].
+
+    Parameters
+    ----------
+    model : OnServer
+    ids : list of tf.Tensor
+        Of the centers, and of the others.
+    rows : list of tf.Tensor
+        Of these ids.
+    seen : tf.Tensor
+    lr : float
+    me : tf.Tensor
+        The worker's number, float64.
+    """
+    loss, found = loss_and_gradients(*rows)
+    late = model.push(ids, found, seen, lr)
+    with tf.control_dependencies([late]):
+        now = tf.timestamp()
+    loss, late = tf.cast(loss, tf.float64), tf.cast(late, tf.float64)
+    return tf.stack([now, me, loss, late])
+
+
+def make_steps(model):
     """Make a function to be scheduled that takes a step with each of several batches.
 
     Parameters
     ----------
     model : OnServer
-    pull_once : bool
-        Pull the rows of all batches first.
-    push : callable, optional
-        Instead of `model.push`.
 
     Returns
     -------
@@ -138,28 +168,16 @@ def make_steps(model, pull_once=False, push=None):
         steps(centers, others, lr, who), `who` an iterator that gives a worker's number, returns the log: float64
         [batches, 4].
     """
-    push = push or model.push
 
     @tf.function
     def steps(x, y, lr, who):
         me = tf.cast(next(who), tf.float64)
-        first = model.pull((x, y)) if pull_once else None
 
-        def step(batch):
-            *ids, place = batch
-            if pull_once:
-                seen, rows = first[0], [each[place] for each in first[1]]
-            else:
-                seen, rows = model.pull(ids)
-            loss, found = loss_and_gradients(*rows)
-            late = push(ids, found, seen, lr)
-            with tf.control_dependencies([late]):
-                now = tf.timestamp()
-            loss, late = tf.cast(loss, tf.float64), tf.cast(late, tf.float64)
-            return tf.stack([now, me, loss, late])
+        def step(ids):
+            seen, rows = model.pull(ids)
+            return compute_and_push(model, ids, rows, seen, lr, me)
 
-        places = tf.range(tf.shape(x)[0])
-        return tf.map_fn(step, (x, y, places), fn_output_signature=tf.float64, parallel_iterations=1)
+        return tf.map_fn(step, (x, y), fn_output_signature=tf.float64, parallel_iterations=1)
 
     return steps
 
@@ -181,14 +199,14 @@ class Hogwild:
     log : list of tuple
         (time, thread, loss, staleness) of each step.
     slow : list of float
-        How many times slower each thread is: it sleeps between pull and push.
+        How many times slower each thread is: it sleeps between pull and push, by the median of its healthy steps.
     """
 
     def __init__(self, tables, centers, others, threads=2):
         self.tables = [tf.Variable(each) for each in tables]
         self.batches = centers, others
         self.slow = [1] * threads
-        self.took = [0] * threads  # seconds of its last step, without its sleep
+        self.took = [[] for _ in range(threads)]  # seconds of healthy steps
         self.log = []
         self.compute = tf.function(self.pull_and_compute, autograph=False)
         self.push = tf.function(self.subtract, autograph=False)
@@ -209,12 +227,14 @@ class Hogwild:
         begin, seen = time.perf_counter(), len(self.log)
         ids = [tf.constant(side[batch]) for side in self.batches]
         loss, found = self.compute(*ids)
-        loss, pause = float(loss), (self.slow[thread] - 1) * self.took[thread]
-        time.sleep(pause)
+        loss, slow = float(loss), self.slow[thread]
+        if slow > 1:
+            time.sleep((slow - 1) * np.median(self.took[thread]))
         self.push(ids, found, tf.constant(lr))
         late = len(self.log) - seen
         self.log.append((time.time(), thread, loss, late))
-        self.took[thread] = time.perf_counter() - begin - pause
+        if slow == 1:
+            self.took[thread].append(time.perf_counter() - begin)
 
 
 def run_threads(model, lr, *batches, before=None):

@@ -1,0 +1,153 @@
+"""The harness of lesson 17: worker 1 of two is slowed every other turn, and what was done meanwhile is counted.
+
+A log is an array with a row for each batch: when it ended, who did it, its loss, its staleness. A turn is (name, begin,
+end), its name "healthy" or "slow".
+"""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+import matplotlib.pyplot as plt
+import numpy as np
+import tensorflow as tf
+from matplotlib.patches import Patch
+
+from helpers.plots import COLORS, SERIAL
+from helpers.text import pair_batches
+
+
+def draw_batches(corpus, vocab, batches, size, noise, rng):
+    """Draw all batches of a training beforehand.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    vocab : Vocab
+    batches, size, noise : int
+        How many batches, pairs of each, and noise words that all pairs of a batch share.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    centers : int32 array
+        [batches, size].
+    others : int32 array
+        [batches, size + noise]: the contexts, then the noise words.
+    """
+    centers, others = [], []
+    ids, keep = vocab.encode(corpus.words), vocab.keep_probability(1e-4)
+    drawn = pair_batches(ids, size, 5, rng, keep)
+    for _ in range(batches):
+        batch, contexts = next(drawn)
+        words = rng.choice(len(vocab), noise, p=vocab.noise())
+        centers.append(batch)
+        others.append(np.concatenate([contexts, words.astype(np.int32)]))
+    return np.stack(centers), np.stack(others)
+
+
+def own_numbers(cluster):
+    """An iterator that gives each worker of a PSCluster its own number, in a function that is scheduled."""
+
+    def own_number():
+        get = tf.distribute.coordinator.experimental_get_current_worker_index
+        return tf.data.Dataset.from_tensors(get()).repeat()
+
+    return iter(cluster.coordinator.create_per_worker_dataset(own_number))
+
+
+# ---- The brake, and what is left under it
+
+
+def with_brakes(train, brake, seconds=0.4):
+    """Train, and meanwhile apply a brake every other turn.
+
+    Parameters
+    ----------
+    train : callable
+        Without arguments.
+    brake : callable
+        brake() is a context manager; inside it worker 1 is slow.
+    seconds : float
+        Of a turn.
+
+    Returns
+    -------
+    found
+        What `train` returned.
+    turns : list of (str, float, float)
+        "healthy" or "slow", begin and end.
+    """
+    over, turns = threading.Event(), []
+
+    def brake_in_turn():
+        while not over.is_set():
+            for name, applied in (("healthy", nullcontext), ("slow", brake)):
+                with applied():
+                    begin = time.time()
+                    over.wait(seconds)
+                    turns.append((name, begin, time.time()))
+
+    with ThreadPoolExecutor(1) as pool:
+        braking = pool.submit(brake_in_turn)
+        try:
+            found = train()
+        finally:
+            over.set()
+    braking.result()
+    return found, turns
+
+
+def throughputs(log, turns, pairs=1):
+    """Pairs/s in each turn, {"healthy": [n], "slow": [n]}; each row of the log is `pairs`, by default one batch.
+
+    A turn in which training began or ended counts only if there is no whole one.
+    """
+    when, whole, parts = log[:, 0], {}, {}
+    for name, begin, end in turns:
+        a, b = max(begin, when.min()), min(end, when.max())
+        if b - a > 0.1:  # seconds of it in which somebody trained
+            found = whole if (a, b) == (begin, end) else parts
+            done = np.sum((a < when) & (when <= b))
+            found.setdefault(name, []).append(done * pairs / (b - a))
+    return {name: np.array(each) for name, each in (parts | whole).items()}
+
+
+def shares_left(log, turns):
+    """The throughput of each slow turn, divided by the median of the healthy turns."""
+    found = throughputs(log, turns)
+    return found["slow"] / np.median(found["healthy"])
+
+
+def during(log, turns, name):
+    """The rows of a log that ended in turns of this name."""
+    when = log[:, 0]
+    inside = [(begin < when) & (when < end) for turn, begin, end in turns if turn == name]
+    return log[np.any(inside, axis=0)]
+
+
+def batches_for_one(log, turns):
+    """How many batches worker 0 does for each of worker 1's, while that one is slow."""
+    who = during(log, turns, "slow")[:, 1]
+    return np.sum(who == 0) / max(1, np.sum(who == 1))
+
+
+def draw_shares(shares, kinds, lines):
+    """Draw what is left under the brake: a bar for the median of each way, a dot for each turn.
+
+    shares, kinds: {way: what `shares_left` found, or of which kind it is, which gives its colour and stands in the
+    key}. lines: {label: share}, dashed.
+    """
+    colors = dict(zip(dict.fromkeys(kinds.values()), COLORS))
+    for place, (way, each) in enumerate(shares.items()):
+        plt.barh(place, 100 * np.median(each), color=colors[kinds[way]], height=0.6)
+        plt.plot(100 * each, [place] * len(each), "k.", markersize=4)
+    key = [Patch(color=color, label=kind) for kind, color in colors.items()]
+    plt.legend(handles=key, loc="upper center", bbox_to_anchor=(0.42, -0.2), ncols=3, handlelength=1, columnspacing=1)
+    for label, share in lines.items():
+        plt.axvline(100 * share, color=SERIAL, linestyle="--")
+        plt.text(100 * share + 1, -0.75, label, color=SERIAL, va="center")
+    plt.yticks(range(len(shares)), list(shares))
+    plt.ylim(len(shares) - 0.5, -1.1)
+    plt.xlabel("% of healthy throughput left")

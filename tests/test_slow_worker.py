@@ -1,0 +1,39 @@
+"""What lesson 17 measures of a slow worker."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+
+from helpers.slow_worker import batches_for_one, during, shares_left, throughputs, with_brakes
+
+TURNS = [("healthy", 0, 1), ("slow", 1, 2), ("healthy", 2, 3), ("slow", 3, 4)]
+# Worker 0 does ten batches a second, always; worker 1 ten in a healthy second, and two in a slow one.
+ENDS = [(second + (place + 0.5) / 10, 0) for second in range(4) for place in range(10)]
+ENDS += [(second + (place + 0.5) / n, 1) for second, n in enumerate([10, 2, 10, 2]) for place in range(n)]
+LOG = np.array([[when, who, 4.0, 0] for when, who in ENDS])
+
+
+def test_throughputs_and_shares():
+    found = throughputs(LOG, TURNS, pairs=3)
+    assert list(found["healthy"]) == [60]  # the first and the last turn are not whole
+    assert list(found["slow"]) == [36]
+    assert np.allclose(shares_left(LOG, TURNS), 0.6)
+    assert len(during(LOG, TURNS, "slow")) == 24
+    assert batches_for_one(LOG, TURNS) == 5
+
+
+def test_the_brake_is_on_every_other_turn_and_off_afterwards():
+    slow = threading.Event()
+
+    @contextmanager
+    def brake():
+        slow.set()
+        yield
+        slow.clear()
+
+    found, turns = with_brakes(lambda: time.sleep(0.1) or "done", brake, seconds=0.01)
+    assert found == "done" and not slow.is_set()
+    assert [name for name, *_ in turns[:4]] == ["healthy", "slow", "healthy", "slow"]
+    assert all(begin <= end for _, begin, end in turns)
