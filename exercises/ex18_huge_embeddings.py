@@ -1,5 +1,7 @@
 """Exercises of 18_huge_embeddings."""
 
+import numpy as np
+
 from exercises import Case, Exercise, Mistake
 
 
@@ -49,45 +51,72 @@ bytes_of_server = Exercise(
     "have {answer}",
 )
 
-server_of_row = Exercise(
+
+def in_lengths(placed, lengths):
+    ends = np.cumsum(lengths)
+    return np.bincount(np.searchsorted(ends, placed, side="right"), minlength=len(lengths))
+
+
+def repeated(ids, rows, servers, factor):
+    return in_lengths(np.array(ids) * factor % rows, [rows // servers] * servers)
+
+
+def short_shards(ids, rows, servers, factor):
+    on_server = np.unique(np.array(ids) * factor % rows) // (rows // servers)
+    return np.bincount(np.minimum(on_server, servers - 1), minlength=servers)
+
+
+def long_shards(ids, rows, servers, factor):
+    on_server = np.unique(np.array(ids) * factor % rows) // -(-rows // servers)
+    return np.bincount(on_server, minlength=servers)
+
+
+def not_scattered(ids, rows, servers, factor):
+    return long_shards(ids, rows, servers, 1)
+
+
+def beyond_the_end(ids, rows, servers, factor):
+    on_server = np.unique(np.array(ids) * factor) // -(-rows // servers)
+    return np.bincount(np.minimum(on_server, servers - 1), minlength=servers)
+
+
+rows_sent = Exercise(
     cases=[
         Case(
-            args=(10, 11, 3),
-            answer=2,
+            args=([3, 3, 7], 10, 2, 1),
+            answer=[1, 1],
             mistakes=[
+                Mistake(repeated, "a worker pulls each different row once, so row 3 counts once"),
+            ],
+        ),
+        Case(
+            args=([0, 1, 2, 3], 8, 2, 3),
+            answer=[3, 1],
+            mistakes=[
+                Mistake(not_scattered, "id i is not in row i, but in row i * factor % rows"),
                 Mistake(
-                    lambda row, rows, servers: row % servers,
-                    "that deals the rows in turn, but a shard is a run of consecutive rows",
-                ),
-                Mistake(
-                    lambda row, rows, servers: row // (rows // servers),
-                    "3 servers have the numbers 0 to 2; the first shards of 11 rows are longer "
-                    "than 11 // 3",
+                    beyond_the_end,
+                    "8 rows have the numbers 0 to 7; id 3 is in row 3 * 3 % 8, which is 1",
                 ),
             ],
         ),
         Case(
-            args=(3, 11, 3),
-            answer=0,
+            args=([3, 4, 8, 10], 11, 3, 1),
+            answer=[1, 1, 2],
             mistakes=[
-                Mistake(
-                    lambda row, rows, servers: min(row // (rows // servers), servers - 1),
-                    "11 rows make shards of [4, 4, 3], so row 3 is still on server 0",
-                ),
+                Mistake(short_shards, "11 rows make shards of [4, 4, 3], so row 3 is on server 0"),
             ],
         ),
-        Case(args=(4, 11, 3), answer=1),
         Case(
-            args=(8, 10, 4),
-            answer=3,
+            args=([6, 8], 10, 4, 1),
+            answer=[0, 0, 1, 1],
             mistakes=[
                 Mistake(
-                    lambda row, rows, servers: row // -(-rows // servers),
+                    long_shards,
                     "10 rows make shards of [3, 3, 2, 2]; only the first ones are longer",
                 ),
             ],
         ),
-        Case(args=(5, 6, 2), answer=1),
     ],
     hint="11 rows on 3 servers are shards of [4, 4, 3], 10 rows on 4 servers [3, 3, 2, 2]; "
     "you say {answer}",
