@@ -5,50 +5,43 @@ import numpy as np
 from exercises import Case, Exercise, Mistake
 
 
-def accumulators_forgotten(rows, dim, accumulators, servers):
-    return rows * dim * 4 * accumulators // servers
+def old_accumulator(value, accumulator, gradient, lr):
+    return value - lr * gradient / accumulator**0.5, accumulator + gradient**2
 
 
-def all_servers_together(rows, dim, accumulators, servers):
-    return rows * dim * 4 * (1 + accumulators)
+def not_squared(value, accumulator, gradient, lr):
+    return value - lr * gradient / (accumulator + gradient) ** 0.5, accumulator + gradient
 
 
-def one_byte_a_number(rows, dim, accumulators, servers):
-    return rows * dim * (1 + accumulators) // servers
+def no_root(value, accumulator, gradient, lr):
+    return value - lr * gradient / (accumulator + gradient**2), accumulator + gradient**2
 
 
-def rows_cut(rows, dim, accumulators, servers):
-    return rows * dim * 4 * (1 + accumulators) // servers
+def uphill(value, accumulator, gradient, lr):
+    return value + lr * gradient / (accumulator + gradient**2) ** 0.5, accumulator + gradient**2
 
 
-bytes_of_server = Exercise(
+adagrad_number = Exercise(
     cases=[
         Case(
-            args=(1000, 8, 1, 4),
-            answer=16000,
+            args=(1.0, 5.0, 2.0, 0.3),
+            answer=(0.8, 9.0),
             mistakes=[
                 Mistake(
-                    accumulators_forgotten,
-                    "Adagrad keeps an accumulator beside every number, so each row is there twice",
+                    old_accumulator,
+                    "first add the square of the gradient; divide by the root of the new accumulator",
                 ),
-                Mistake(all_servers_together, "that is all servers together; each has its share"),
-                Mistake(one_byte_a_number, "a float32 has four bytes"),
-            ],
-        ),
-        Case(
-            args=(10, 2, 0, 4),
-            answer=24,
-            mistakes=[
+                Mistake(not_squared, "the accumulator takes the square of the gradient: 5 becomes 9"),
+                Mistake(no_root, "divide by the root of the accumulator, 3, and not by 9"),
+                Mistake(uphill, "the gradient points to a larger loss: subtract"),
                 Mistake(
-                    rows_cut,
-                    "10 rows on 4 servers are 3, 3, 2 and 2; "
-                    "the largest shard decides, and a row is not cut",
+                    lambda value, accumulator, gradient, lr: uphill(0, accumulator, gradient, lr),
+                    "that is the step itself; take it from the value",
                 ),
             ],
         ),
     ],
-    hint="rows of the largest shard, times dim, times 4 bytes, times one and the accumulators; you "
-    "have {answer}",
+    hint="(0.8, 9): the accumulator is 5 + 2 * 2, the value 1 - 0.3 * 2 / 3; you have {answer}",
 )
 
 
