@@ -111,6 +111,5 @@ rows_sent = Exercise(
             ],
         ),
     ],
-    hint="11 rows on 3 servers are shards of [4, 4, 3], 10 rows on 4 servers [3, 3, 2, 2]; "
-    "you say {answer}",
+    hint="11 rows on 3 servers are shards of [4, 4, 3], 10 rows on 4 servers [3, 3, 2, 2]; you say {answer}",
 )
