@@ -94,12 +94,12 @@ def draw_quality(bench, words, score, title):
 
 
 def samplers_table(bench):
-    """The plurals found with each sampler and each of two losses: the mean and the range of the seeds."""
+    """The plurals found with each sampler and each of two losses: the mean and, in brackets, each seed."""
     rows = []
     for sampler in ("log_uniform", "uniform", "unigram"):
         row = [sampler]
         for loss in ("sampled_softmax", "sgns"):
             _, found = series(bench["samplers"], "seed", "plurals", sampler=sampler, loss=loss)
-            row.append(f"{found.mean():.3f} ({found.min():.3f} to {found.max():.3f})")
+            row.append(f"{found.mean():.3f} ({', '.join(f'{score:.3f}' for score in found)})")
         rows.append(row)
-    return table(["plurals, mean (range) of 3 seeds", "sampled_softmax", "sgns"], rows)
+    return table(["plurals, mean (seeds 0, 1, 2)", "sampled_softmax", "sgns"], rows)
