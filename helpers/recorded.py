@@ -1,4 +1,4 @@
-"""The saved results of `python -m benchmarks.losses`, as the tables and the figure that lesson 06 reads."""
+"""The saved results of `python -m benchmarks.losses`, as the tables and the figures that lesson 06 reads."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -55,6 +55,25 @@ def crossover(sizes, full_ms, sampled_ms):
     last = np.flatnonzero(gap <= 0)[-1]  # the last size where it does not
     share = -gap[last] / (gap[last + 1] - gap[last])
     return sizes[last] * (sizes[last + 1] / sizes[last]) ** share
+
+
+def draw_crossovers(bench, amounts, title):
+    """Draw the time of a step of the full softmax, divided by the sampled softmax's, against words / samples.
+
+    amounts: of samples, a line for each.
+    """
+    _, axis = plt.subplots(figsize=(5, 3.8))
+    for n, mark, color in zip(amounts, ("o-", "s-", "^-"), COLORS):
+        words, ms, full_ms = cost_beside_full(bench, "sampled_softmax", n)
+        axis.loglog(words / n, full_ms / ms, mark, color=color, label=f"{n:,} samples")
+    axis.axhline(1, color="k", ls="--", lw=1)
+    axis.set(title=title, xlabel="words / samples", ylabel="time of a step: full / sampled")
+    axis.set(xlim=(0.9, 80), ylim=(0.4, 60))
+    axis.set_xticks([1, 2, 4, 10, 50], [1, 2, 4, 10, 50])
+    axis.set_yticks([0.5, 1, 2, 10, 50], [0.5, 1, 2, 10, 50])
+    axis.minorticks_off()
+    axis.legend()
+    plt.show()
 
 
 def final(bench, loss, score, words, limit):
