@@ -1,4 +1,4 @@
-"""The saved results of `python -m benchmarks.losses`, as the tables and the figure that lesson 06 reads."""
+"""The saved results of `python -m benchmarks.losses`, as the tables and the figures that lesson 06 reads."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -57,6 +57,25 @@ def crossover(sizes, full_ms, sampled_ms):
     return sizes[last] * (sizes[last + 1] / sizes[last]) ** share
 
 
+def draw_crossovers(bench, amounts, title):
+    """Draw the time of a step of the full softmax, divided by the sampled softmax's, against words / samples.
+
+    amounts: of samples, a line for each.
+    """
+    _, axis = plt.subplots(figsize=(5, 3.8))
+    for n, mark, color in zip(amounts, ("o-", "s-", "^-"), COLORS):
+        words, ms, full_ms = cost_beside_full(bench, "sampled_softmax", n)
+        axis.loglog(words / n, full_ms / ms, mark, color=color, label=f"{n:,} samples")
+    axis.axhline(1, color="k", ls="--", lw=1)
+    axis.set(title=title, xlabel="words / samples", ylabel="time of a step: full / sampled")
+    axis.set(xlim=(0.9, 80), ylim=(0.4, 60))
+    axis.set_xticks([1, 2, 4, 10, 50], [1, 2, 4, 10, 50])
+    axis.set_yticks([0.5, 1, 2, 10, 50], [0.5, 1, 2, 10, 50])
+    axis.minorticks_off()
+    axis.legend()
+    plt.show()
+
+
 def final(bench, loss, score, words, limit):
     """The last value of each seed, an array; limit: "pairs" or "time", what all losses had the same of."""
     where = {"loss": loss, "vocabulary": words, "limit": limit, "start": "frequency"}
@@ -94,12 +113,12 @@ def draw_quality(bench, words, score, title):
 
 
 def samplers_table(bench):
-    """The plurals found with each sampler and each of two losses: the mean and the range of the seeds."""
+    """The plurals found with each sampler and each of two losses: the mean and, in brackets, each seed."""
     rows = []
     for sampler in ("log_uniform", "uniform", "unigram"):
         row = [sampler]
         for loss in ("sampled_softmax", "sgns"):
             _, found = series(bench["samplers"], "seed", "plurals", sampler=sampler, loss=loss)
-            row.append(f"{found.mean():.3f} ({found.min():.3f} to {found.max():.3f})")
+            row.append(f"{found.mean():.3f} ({', '.join(f'{score:.3f}' for score in found)})")
         rows.append(row)
-    return table(["plurals, mean (range) of 3 seeds", "sampled_softmax", "sgns"], rows)
+    return table(["plurals, mean (seeds 0, 1, 2)", "sampled_softmax", "sgns"], rows)
