@@ -133,21 +133,19 @@ def batches_for_one(log, turns):
     return np.sum(who == 0) / max(1, np.sum(who == 1))
 
 
-def draw_shares(shares, kinds, lines):
-    """Draw what is left under the brake: a bar for the median of each way, a dot for each turn.
+def draw_counts(counts, kinds):
+    """Draw a bar with its number for each way, and a line where nobody leaves the other behind.
 
-    shares, kinds: {way: what `shares_left` found, or of which kind it is, which gives its colour and stands in the
-    key}. lines: {label: share}, dashed.
+    counts, kinds: {way: what `batches_for_one` found, or of which kind it is, which gives its colour and stands in the
+    key}.
     """
     colors = dict(zip(dict.fromkeys(kinds.values()), COLORS))
-    for place, (way, each) in enumerate(shares.items()):
-        plt.barh(place, 100 * np.median(each), color=colors[kinds[way]], height=0.6)
-        plt.plot(100 * each, [place] * len(each), "k.", markersize=4)
+    for place, (way, count) in enumerate(counts.items()):
+        plt.barh(place, count, color=colors[kinds[way]], height=0.6)
+        plt.text(count + 0.15, place, f"{count:.1f}", va="center")
     key = [Patch(color=color, label=kind) for kind, color in colors.items()]
     plt.legend(handles=key, loc="upper center", bbox_to_anchor=(0.42, -0.2), ncols=3, handlelength=1, columnspacing=1)
-    for label, share in lines.items():
-        plt.axvline(100 * share, color=SERIAL, linestyle="--")
-        plt.text(100 * share + 1, -0.75, label, color=SERIAL, va="center")
-    plt.yticks(range(len(shares)), list(shares))
-    plt.ylim(len(shares) - 0.5, -1.1)
-    plt.xlabel("% of healthy throughput left")
+    plt.axvline(1, color=SERIAL, linestyle="--")
+    plt.yticks(range(len(counts)), list(counts))
+    plt.ylim(len(counts) - 0.5, -0.5)
+    plt.xlim(0, 1.15 * max(counts.values()))
