@@ -48,7 +48,8 @@ def start_elastic(train, *arguments, hosts, least=1, most=None, cooldown=(1, 3),
     least, most : int
         Ranks, at least and at most.
     cooldown : tuple of int
-        Seconds after which a host that failed may come back, from and to; they double each time.
+        Seconds: a host that failed comes back after 2 to 3 times the first, about twice as long after each further
+        failure, never longer than the second.
     timeout : float
         Seconds that Horovod waits for at least `least` slots.
 

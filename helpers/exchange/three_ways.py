@@ -47,7 +47,8 @@ def rank_step(tables):
         for each, ids, gradient in zip(tables, (x, y), found):
             part = tf.IndexedSlices(gradient, ids, tf.shape(each))
             totals.append(hvd.allreduce(part, op=hvd.Sum))
-        with tf.control_dependencies([total.values for total in totals]):
+        came = [part for total in totals for part in (total.values, total.indices)]
+        with tf.control_dependencies(came):
             for each, total in zip(tables, totals):
                 change = lr * total.values
                 each.scatter_sub(tf.IndexedSlices(change, total.indices))
