@@ -4,7 +4,7 @@
 #   pip wheel --no-build-isolation --no-deps -w wheels horovod==0.28.1      # once, beside TensorFlow, as make setup does
 #   for host in HOSTS; do ssh $host "python3 -m venv ~/w2v && ~/w2v/bin/pip install -r requirements.txt wheels/*"; done
 #
-# This script then compares what is installed: the Python, each package with its version, the processor's features.
+# This script then compares what is installed: the Python, each package with its version, the kind of processor.
 # PYTHON: the interpreter, under the same path on all hosts.
 PYTHON=${PYTHON:-python3}
 ask="import hashlib, importlib.metadata as m, platform

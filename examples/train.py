@@ -2,7 +2,8 @@
 
     horovodrun -np 2 python train.py --json losses.json
 
-Each rank draws the same batches and trains on its part of them, so any number of ranks gives the losses of one process.
+Each rank draws the same batches and trains on its part of them, so any number of ranks that divides the batch gives the
+losses of one process.
 Needs TensorFlow, NumPy and Horovod, and nothing else of this repository.
 """
 
