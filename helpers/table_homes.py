@@ -6,7 +6,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import psutil
 import tensorflow as tf
-import tf_keras
 
 from helpers.cluster.sharded_tables import bundle, lookup, make_table, shards
 from helpers.plots import COLORS, SERIAL
@@ -25,7 +24,7 @@ def _step_on(strategy, make_top, batch_of, rows, dim, lr=0.05):
     strategy : tf.distribute.Strategy
         Where the table, the layers on top and all accumulators live.
     make_top : callable
-        make_top(keras, dim) returns the layers.
+        make_top(dim) returns the layers, of either Keras.
     batch_of : callable
         batch_of(number, rows) returns ids and labels.
     rows, dim : int
@@ -35,7 +34,7 @@ def _step_on(strategy, make_top, batch_of, rows, dim, lr=0.05):
     table = make_table(strategy, (rows, dim), -0.05, 0.05)
     squares = make_table(strategy, (rows, dim), 0.1, 0.1)
     with strategy.scope():
-        weights = (top := make_top(tf_keras, dim)).trainable_variables
+        weights = (top := make_top(dim)).trainable_variables
         dense_squares = [tf.Variable(tf.fill(weight.shape, 0.1)) for weight in weights]
     parts, settings = shards(table), {"lr": lr, "epsilon": 1e-7}
 

@@ -374,7 +374,7 @@ def links(path):
 
 def bad_links(markdown, folder, root):
     """The links of a text in `folder` that lead to no file below `root`, or to a package registry."""
-    text = re.sub(r"```.*?```", "", markdown, flags=re.DOTALL)
+    text = re.sub(r"(`{3,4}).*?\1(?!`)", "", markdown, flags=re.DOTALL)
     text = re.sub(r"`[^`\n]*`", "", text)
     found = [f"a link to a package registry: {match[0]}" for match in REGISTRY.finditer(text)]
     for target in ("".join(groups) for groups in LINK.findall(text)):

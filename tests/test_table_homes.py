@@ -34,8 +34,8 @@ def test_the_process_trains_on_the_batches_of_all_ranks():
         tf.py_function(lambda number: seen.append(int(number)), [number], [])
         return tf.zeros([4], tf.int32), tf.zeros([4])
 
-    def make_top(keras, dim):
-        return keras.Sequential([keras.Input([dim]), keras.layers.Dense(1)])
+    def make_top(dim):
+        return tf.keras.Sequential([tf.keras.Input([dim]), tf.keras.layers.Dense(1)])
 
     run = home_in_process(make_top, batch_of, 10, 2, parts=2)
     seen.clear()  # what compiled it
