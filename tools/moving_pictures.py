@@ -13,11 +13,12 @@ import time
 from html import escape
 from pathlib import Path
 
+from helpers.plots import COLORS
+
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "benchmarks" / "results" / "moving_pictures.json"
 WIDTH = 390
 BLUES = ["#ffffff", "#d6e6f4", "#abcfe6", "#6aaed6", "#3787c0"]  # by the number of ranks in a sum
-COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7"]  # of the ranks
 STEPS = 8
 
 
