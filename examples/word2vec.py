@@ -3,7 +3,8 @@
     python word2vec.py wiki.txt --out vectors.txt
     horovodrun --gloo -np 4 -H host0:2,host1:2 python word2vec.py wiki.txt --out vectors.txt
 
-mpirun and srun --mpi=pmix start it as well, see word2vec.slurm. It needs `helpers` (pip install .), and on ranks
+mpirun and srun --mpi=pmix start it as well, see word2vec.slurm; with --elastic and a --host-discovery-script of
+horovodrun it goes on when ranks are lost, and takes new ones. It needs `helpers` (pip install .), and on ranks
 Horovod. A word is a run of the letters a to z, in lower case. Several ranks read the text, --out and --checkpoint under
 the same path on each host.
 
@@ -25,6 +26,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import joblib
@@ -41,6 +43,8 @@ USUAL = {  # of the environment of a rank, unless it is set
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_USE_LEGACY_KERAS": "1",  # TensorFlow imports Keras at once: this one is 80 MB smaller than Keras 3
 }
+PATIENT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "120"}  # of elastic ranks, while a new one imports TensorFlow
+ELASTIC = "HOROVOD_ELASTIC"  # set by horovodrun with a --host-discovery-script
 SIGNALS = signal.SIGTERM, signal.SIGUSR1
 STOP = threading.Event()  # set by a signal: save and end
 TRAINING = threading.Event()  # set from the first interval on: before that there is nothing to save
@@ -167,6 +171,10 @@ class News:
         """What was told the last time; None before that."""
         return self._coming and self._coming.result()
 
+    def close(self):
+        """Wait until nothing is on its way: ranks that are formed anew would not expect it."""
+        self._thread.shutdown()
+
     def _mean(self, numbers):
         if not self._hvd:
             return numbers
@@ -179,7 +187,7 @@ def show_nothing(step, steps, said, seconds_left):
 
 def train(
     texts, out, *, size=128, window=5, negative=5.0, sample=1e-4, min_count=5, epochs=5, alpha=None, seed=0,
-    threads=1, checkpoint=None, minutes=5.0, logs=None, blocks=None, show=show_nothing,
+    threads=1, checkpoint=None, minutes=5.0, logs=None, blocks=None, show=show_nothing, kept_in_memory=None,
 ):  # fmt: skip
     """Train on a text and write the vectors; on ranks, all call it after hvd.init().
 
@@ -187,7 +195,7 @@ def train(
     rank; only one of them gives the same vectors each time. checkpoint: a folder to save in every so many minutes; a
     file "stop" in it stops. logs: a folder for TensorBoard. alpha and blocks, which says when ranks exchange what: by
     default those of `schedule` for so many ranks. show(step, steps, said, seconds_left): called on rank 0 between two
-    intervals.
+    intervals. kept_in_memory: of elastic ranks, a `Kept`.
 
     Returns a dict about what was done. Failure, on all ranks at once, with a sentence and an exit code.
     """
@@ -225,19 +233,25 @@ def train(
     def start(tables, common, steps):
         nonlocal state, first, began, saved
         state, begin = (tables, common), now()
-        kept = together(hvd, lambda: folder and rank == 0 and checkpoints.read_header(folder, header))
-        kept = hvd.broadcast_object(kept, 0) if hvd else kept
-        first = kept["step"] * steps // kept["steps"] if kept else 0
-        if kept:
-            checkpoints.restore(folder, kept, tables, common, hvd)
-            seconds["restoring"] = now() - begin
+        if kept_in_memory and kept_in_memory.steps:
+            kept_in_memory.restore_into(tables, common)
+            first = kept_in_memory.step * steps // kept_in_memory.steps
+        else:
+            kept = together(hvd, lambda: folder and rank == 0 and checkpoints.read_header(folder, header))
+            kept = hvd.broadcast_object(kept, 0) if hvd else kept
+            first = kept["step"] * steps // kept["steps"] if kept else 0
+            if kept:
+                checkpoints.restore(folder, kept, tables, common, hvd)
+        seconds["restoring"] = now() - begin
+        if kept_in_memory and rank == 0:
+            print(f"ranks: {ranks}, from interval {first} of {steps}", flush=True)
         TRAINING.set()
         began = saved = now()
         return first
 
     def between_intervals(step, steps, loss, pairs_per_s):
         nonlocal saved, found
-        stop, due, mean_loss = news.hear() if step > first else (False, False, loss)
+        stop, due, copy_due, mean_loss = news.hear() if step > first else (False, False, False, loss)
         if step > first:
             done, spent = (step - first) / steps, now() - began
             mean_loss = loss if step == first + 1 else mean_loss  # what is heard was told before the first interval
@@ -260,8 +274,11 @@ def train(
             kept = f"the same line goes on from {folder}" if folder else "nothing is kept without --checkpoint"
             raise Failure(f"stopped after {step} of {steps} intervals: {kept}", os.EX_TEMPFAIL)
         if step < steps:
+            if copy_due:
+                kept_in_memory.keep(step, steps, *state)
             stop = STOP.is_set() or folder and rank == 0 and (folder / "stop").exists()
-            news.tell(bool(stop), rank == 0 and now() - saved > 60 * minutes, loss)
+            copy_due = kept_in_memory and kept_in_memory.due()
+            news.tell(bool(stop), rank == 0 and now() - saved > 60 * minutes, rank == 0 and bool(copy_due), loss)
 
     try:
         with writer.as_default():
@@ -274,6 +291,7 @@ def train(
     except ValueError as error:
         raise Failure(str(error), os.EX_DATAERR) from error
     finally:
+        news.close()
         writer.close()
     begin = now()
     together(hvd, lambda: rank or write_vectors(out, vocab.words[1:], vectors[1:]))
@@ -290,9 +308,10 @@ def train(
 
 
 def ranks_here():
-    """horovod.tensorflow in a process that is one of several ranks, else None."""
+    """horovod.tensorflow in a process that is one of several ranks, or an elastic one, else None."""
     hvd = sys.modules.get("horovod.tensorflow")
-    return hvd if hvd and hvd.is_initialized() and hvd.size() > 1 else None
+    several = hvd and hvd.is_initialized() and (hvd.size() > 1 or ELASTIC in os.environ)
+    return hvd if several else None
 
 
 def join_ranks():
@@ -304,7 +323,8 @@ def join_ranks():
         except ImportError:
             reason = "ranks need Horovod, compiled beside TensorFlow: see docs/clusters.md"
             raise Failure(reason, os.EX_CONFIG) from None
-        if int(os.environ.get("HOROVOD_CROSS_SIZE", 1)) > 1:  # over Gloo the others use this host's own name
+        loopback = os.environ.get("HOROVOD_GLOO_IFACE", "").startswith("lo")  # names of this one machine
+        if int(os.environ.get("HOROVOD_CROSS_SIZE", 1)) > 1 and not loopback:  # Gloo's ranks use a host's own name
             from helpers.cluster.rendezvous import check_own_name
 
             try:
@@ -367,9 +387,30 @@ def read_options(arguments=None):
     parser.add_argument("--threads", type=int, help="of each rank (default: its share of the cores of its host)")
     parser.add_argument("--checkpoint", metavar="FOLDER", help="save there; go on from what is there")
     add("minutes", float, "from one checkpoint to the next")
+    parser.add_argument("--elastic", action="store_true", help="go on when ranks are lost, and take new ones")
     parser.add_argument("--logs", metavar="FOLDER", help="for TensorBoard, a folder for each rank in it")
     parser.add_argument("--json", metavar="FILE", help="write there what was done, and how long each part took")
     return vars(parser.parse_args(arguments))
+
+
+def train_and_report(options, report, kept_in_memory=None):
+    """`train`, with a live line, and a file that says what was done."""
+    hvd = ranks_here()
+    path = report if not hvd or hvd.rank() == 0 else None
+    together(hvd, lambda: path and check_new_file(path, text_files(options["texts"])))
+    done = train(**options, show=make_show(), kept_in_memory=kept_in_memory)
+    together(hvd, lambda: path and write_report(path, done))
+
+
+def train_elastic(work):
+    """Call work(kept) in elastic ranks: all call it again, from what they have in memory, when one is lost or comes."""
+    if ELASTIC not in os.environ:
+        raise Failure("--elastic needs horovodrun with a --host-discovery-script", os.EX_CONFIG)
+    import horovod.tensorflow as hvd
+
+    from examples.kept_in_memory import Kept
+
+    hvd.elastic.run(work)(Kept(hvd))
 
 
 def stop_by_signal(number, frame):
@@ -391,19 +432,16 @@ def write_report(path, done):
 
 def main():
     options = read_options()
-    threads, report = options.pop("threads"), options.pop("json")
-    for name, value in USUAL.items():
+    threads, report, elastic = (options.pop(name) for name in ("threads", "json", "elastic"))
+    for name, value in (USUAL | (PATIENT if elastic else {})).items():
         os.environ.setdefault(name, value)
     for number in SIGNALS:
         signal.signal(number, stop_by_signal)
     try:
         join_ranks()
         options["threads"] = choose_threads(threads)  # before TensorFlow starts
-        hvd = ranks_here()
-        first = not hvd or hvd.rank() == 0
-        together(hvd, lambda: first and report and check_new_file(report, text_files(options["texts"])))
-        done = train(**options, show=make_show())
-        together(hvd, lambda: first and report and write_report(report, done))
+        work = partial(train_and_report, options, report)
+        train_elastic(work) if elastic else work()
     except Failure as failure:
         ignore_signals()
         sentence, code = failure.args

@@ -2,10 +2,12 @@
 
 import glob
 import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from waiting import wait_for
 
@@ -111,6 +113,43 @@ def test_a_job_stopped_by_a_signal_goes_on_when_it_is_back(slurm, folder, by_mpi
     said = (folder / f"{script}.log").read_text()
     assert f"intervals: the same line goes on from of {script}" in said and "Sorry" not in said
     assert json.loads((folder / f"{script}.txt.json").read_text())["first"] > 0
+
+
+def on_host1(process):
+    """Whether it is an elastic rank of the program on host1."""
+    try:
+        command, env = process.cmdline(), process.environ()
+    except psutil.Error:
+        return False
+    return command[1:2] == [str(PROGRAM)] and "--elastic" in command and env.get("HOROVOD_HOSTNAME") == "host1"
+
+
+def test_elastic_ranks_go_on_when_one_is_killed_and_take_it_back(machines, folder):
+    log, script = folder / "elastic.log", folder / "hosts.sh"
+    script.write_text("#!/bin/sh\necho host0:1\necho host1:1\n")
+    script.chmod(0o755)
+    elastic = [*GLOO[:6], "--min-np", "1", "--host-discovery-script", script, "--blacklist-cooldown-range", "1", "3"]
+    kept = line("elastic.txt", "--elastic", "--checkpoint", "elastic", "--epochs", "1000000")
+    with open(log, "w") as file:
+        process = machines.start(0, [*elastic, *PYTHON, *kept], cwd=folder, stdin=-3, stdout=file, stderr=file)
+
+    def starts():
+        """[(ranks, the interval they begin with), ...]"""
+        assert process.poll() is None, log.read_text()
+        found = re.findall(r"ranks: (\d), from interval (\d+) of", log.read_text())
+        return [(int(ranks), int(first)) for ranks, first in found]
+
+    wait_for(lambda: len(starts()) == 1, 250)
+    [rank] = [p for p in psutil.process_iter() if on_host1(p)]
+    rank.kill()
+    wait_for(lambda: len(starts()) == 3, 250)
+    (folder / "elastic" / "stop").touch()
+    (both, zero), (one, first), (again, later) = starts()
+    assert (both, one, again) == (2, 1, 2)
+    assert zero == 0 <= first < later
+    assert process.wait(250)
+    assert "the same line goes on from elastic" in log.read_text()
+    assert json.loads((folder / "elastic" / "checkpoint.json").read_text())["step"] > later
 
 
 def test_a_host_is_lost_and_the_rest_goes_on_from_the_checkpoint(machines, folder):

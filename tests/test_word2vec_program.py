@@ -196,6 +196,9 @@ def test_as_a_program_it_ends_with_the_sentence_and_the_code(monkeypatch, tmp_pa
     assert ends_with() == (66, "word2vec.py: There is no file nowhere.txt.\n")
     nowhere = tmp_path / "no" / "done.json"
     assert ends_with("--json", str(nowhere)) == (66, f"word2vec.py: There is no folder {nowhere.parent}.\n")
+    monkeypatch.delenv(word2vec.ELASTIC, raising=False)
+    alone = (78, "word2vec.py: --elastic needs horovodrun with a --host-discovery-script\n")
+    assert ends_with("--elastic") == alone
     word2vec.TRAINING.clear()
     with pytest.raises(Failure, match="stopped before training; what is encoded is kept"):
         word2vec.stop_by_signal(15, None)
