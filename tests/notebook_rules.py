@@ -68,6 +68,9 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
     "27": {"helpers.digits": "product ProductLayer own_layer cnn OnRanks compiled digits means_and_count"},
     "28": {"helpers.digits": "twenty wide"},
 }
+NO_CHOICES_YET = {"06", "09", *map(str, range(17, 32))}  # lessons whose prompts are still to be made choices
+PROMPT = re.compile(r'(?<!")\bWhat\s+do\s+you\s+expect\b')  # in quotation marks it is spoken of
+CHOICE = re.compile(r"^<details><summary>([a-z])\) ", re.MULTILINE)
 YOU = re.compile(r"^\*\*It takes you\*\* about (\d+) minutes, with (?:the )?exercises", re.MULTILINE)
 MACHINE = re.compile(
     r"^\*\*It takes the machine\*\* about (?:(\d+) min)? ?(?:(\d+) s)? on 2 cores, and (\d+\.\d) GB of memory",
@@ -360,6 +363,16 @@ def solution_blocks(markdown):
     return re.findall(r"^```python\n(.*?)^```", markdown, re.DOTALL | re.MULTILINE)
 
 
+def choices(path):
+    """Each "What do you expect?" is followed, in its cell, by two or more folded answers, a), b) and so on."""
+    return [
+        f"{cell.where}: no folded choices a), b) after **What do you expect?**"
+        for cell in cells(path, "markdown")
+        if path.name[:2] not in NO_CHOICES_YET and PROMPT.search(cell.source)
+        if "".join(CHOICE.findall(cell.source.partition("**What do you expect?**")[2])) not in ("ab", "abc", "abcd")
+    ]
+
+
 # ---- links, and the table of lessons
 
 
@@ -436,5 +449,6 @@ RULES = (
     copies,
     defined_once,
     solutions,
+    choices,
     links,
 )

@@ -74,6 +74,10 @@ CELLS = {
     "shown": "%%px --local\n" + SUBSAMPLE,  # a definition of helpers, here and on the ranks
     "px": "%%px\nx = 1\nprint(x)",
     "plot": "%matplotlib inline\ny = [1, 2]\nassert max(y) == 2",
+    "prompt": (
+        "**What do you expect?** Is 2 even?\n\n<details><summary>a) Yes</summary>\n\nRight.\n</details>\n"
+        "<details><summary>b) No</summary>\n\nNo.\n</details>"
+    ),
     "stub": "def double(x):\n    raise NotImplementedError\n\n\n_ = check(double)",
     "solution": "<details>\n\n```python\ndef double(x):\n    return 2 * x\n```\n\n</details>",
     "next": "Next: [more](91_more.ipynb), [home](../README.md), [here](#doubling)",
@@ -89,7 +93,7 @@ OUTPUTS = {
 def good_notebook():
     notebook = new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
     for name, text in CELLS.items():
-        if name in ("title", "solution", "next"):
+        if name in ("title", "prompt", "solution", "next"):
             cell = new_markdown_cell(text, id=name)
         else:
             count = 1 + sum(cell.cell_type == "code" for cell in notebook.cells)
@@ -155,6 +159,8 @@ BROKEN = [
     (rules.copies, "shard is also in", source("px", "%%px\ndef shard(ids):\n    return ids")),
     (rules.defined_once, "imports subsample", source("px", "%%px\nfrom helpers.text import subsample")),
     (rules.solutions, "<details>", source("solution", "return 2 * x")),
+    (rules.choices, "no folded choices", source("prompt", "**What do you expect** of 2?")),
+    (rules.choices, "choices a), b)", source("prompt", CELLS["prompt"].replace("b) ", "a) "))),
     (rules.links, "04_less.ipynb", source("next", "Next: [more](04_less.ipynb)")),
     (rules.links, "registry", source("next", "from https://registry.example.org/simple")),
 ]
