@@ -34,6 +34,9 @@ pdf: setup ## the same on paper, some 600 pages, in three minutes: build/distrib
 		--print-to-pdf=build/distributed_word2vec.pdf "file://$$PWD/build/one_page/index.html" 2>build/pdf.log || { cat build/pdf.log; exit 1; }
 	@echo build/distributed_word2vec.pdf
 
+slides: setup ## the core lessons as talks of some 15 slides: build/slides/*.html
+	@$(RUN) tools/slides.py
+
 progress: setup ## your exercises, lesson by lesson: not tried, wrong with the hint, right
 	@$(RUN) tools/my_lessons.py progress
 
@@ -66,4 +69,4 @@ clean: ## remove build/, .venv and all caches
 	rm -rf build .venv .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -depth \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +
 
-.PHONY: help setup lab run book epub pdf progress fresh screenshots quick test bench clean
+.PHONY: help setup lab run book epub pdf slides progress fresh screenshots quick test bench clean

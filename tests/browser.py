@@ -157,3 +157,10 @@ def command_of(process):
         return process.cmdline()
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return []
+
+
+def environment_of(process):
+    try:
+        return process.environ()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
+        return {}

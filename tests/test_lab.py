@@ -1,6 +1,7 @@
 """What only a browser proves of JupyterLab, as `make lab` starts it: one walk from its first page to its shut-down."""
 
 import re
+import time
 import urllib.error
 import urllib.request
 
@@ -15,6 +16,7 @@ from browser import (
     code_cells,
     command_of,
     do,
+    environment_of,
     errors,
     index_of,
     is_idle,
@@ -30,6 +32,13 @@ from browser import (
 from nbformat.v4 import new_code_cell, new_notebook
 
 pytestmark = [BROWSER, pytest.mark.browser]
+FIRST_TOGETHER = {  # lesson: what stands in its first cell on ranks or servers that prints something
+    "00": "%%px",
+    "09": "replicas differ by",
+    "12": "measure(canonical",
+    "15": "coordinator.schedule(pull)",
+    "22": "start_elastic(train",
+}
 CONNECT = """
 import os
 
@@ -74,6 +83,12 @@ def page(address):
         yield page
 
 
+def processes_of(notebooks):
+    """JupyterLab and all that it started, also what left its family: they inherit the environment."""
+    config = str(notebooks.parent / "config")
+    return {p for p in psutil.process_iter() if environment_of(p).get("JUPYTER_CONFIG_DIR") == config}
+
+
 def server_port(address):
     return int(re.search(r":(\d+)/", address)[1])
 
@@ -107,13 +122,28 @@ def test_a_good_start(page, notebooks):
     assert page.locator(".Toastify__toast").count() == 0
 
 
-def test_00_runs_from_its_first_cell_to_its_first_one_on_ranks(page):
-    wait_for(lambda: is_idle(page))
-    last = index_of(page, "%%px")
+@pytest.mark.parametrize(("lesson", "text"), FIRST_TOGETHER.items())
+def test_a_lesson_runs_from_its_first_cell_to_its_first_one_on_ranks_or_servers(page, notebooks, lesson, text):
+    """And with its kernel everything ends that it has started."""
+    begin = time.perf_counter()
+    (path,) = notebooks.glob(f"{lesson}_*.ipynb")
+    before = processes_of(notebooks)
+    open_notebook(page, path.name)
+    do(page, "jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+    last = index_of(page, text)
     for index in range(last + 1):
         run_cell(page, index)
     ran = [cell for cell in page.evaluate(CELLS)[: last + 1] if cell["type"] == "code"]
-    assert ran and errors(ran) == [] and all(cell["count"] for cell in ran)
+    assert errors(ran) == [] and all(cell["count"] for cell in ran) and ran[-1]["outputs"]
+    started = processes_of(notebooks) - before
+    assert len(started) >= 2, "what it trains on"
+    has_run = time.perf_counter()
+    do(page, "jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    wait_for(lambda: processes_of(notebooks) <= before)
+    print(f"{path.stem}: {has_run - begin:.0f} s for {len(ran)} code cells, {len(started)} processes,")
+    print(f"and {time.perf_counter() - has_run:.0f} s until they had ended")
+    do(page, "jupyterapp.commands.execute('docmanager:save')")
+    do(page, "jupyterapp.shell.currentWidget.close()")
 
 
 def start_ranks(page):
