@@ -1,47 +1,89 @@
 """Exercises of 18_huge_embeddings."""
 
+import math
+
 import numpy as np
 
-from exercises import Case, Exercise, Mistake
+from exercises import ANYTHING, Case, Exercise, Mistake
+
+NUMBER = 4  # bytes
 
 
-def old_accumulator(value, accumulator, gradient, lr):
-    return value - lr * gradient / accumulator**0.5, accumulator + gradient**2
+def with_parts(servers=ANYTHING, sent=ANYTHING):
+    return lambda *plan: tuple(part(*plan) if callable(part) else part for part in (servers, sent))
 
 
-def not_squared(value, accumulator, gradient, lr):
-    return value - lr * gradient / (accumulator + gradient) ** 0.5, accumulator + gradient
+def split_rows(rows, dim, ids, memory, kept):
+    return math.ceil(rows * (dim + kept) * NUMBER / memory)
 
 
-def no_root(value, accumulator, gradient, lr):
-    return value - lr * gradient / (accumulator + gradient**2), accumulator + gradient**2
+def without_kept(rows, dim, ids, memory, kept):
+    return math.ceil(rows / (memory // (NUMBER * dim)))
 
 
-def uphill(value, accumulator, gradient, lr):
-    return value + lr * gradient / (accumulator + gradient**2) ** 0.5, accumulator + gradient**2
+def always_adagrad(rows, dim, ids, memory, kept):
+    return math.ceil(rows / (memory // (NUMBER * 2 * dim)))
 
 
-adagrad_number = Exercise(
+def whole_servers(rows, dim, ids, memory, kept):
+    return rows // (memory // (NUMBER * (dim + kept)))
+
+
+def repeated_rows(rows, dim, ids, memory, kept):
+    return 2 * len(ids) * NUMBER * (dim + 1)
+
+
+def one_way(rows, dim, ids, memory, kept):
+    return len(set(ids)) * NUMBER * (dim + 1)
+
+
+def without_row_numbers(rows, dim, ids, memory, kept):
+    return 2 * len(set(ids)) * NUMBER * dim
+
+
+def kept_sent(rows, dim, ids, memory, kept):
+    return 2 * len(set(ids)) * NUMBER * (dim + kept + 1)
+
+
+plan_table = Exercise(
     cases=[
         Case(
-            args=(1.0, 5.0, 2.0, 0.3),
-            answer=(0.8, 9.0),
+            args=(10, 2, [3, 3, 7], 80, 2),
+            answer=(2, 48),
+            mistakes=[
+                Mistake(with_parts(servers=without_kept), "a row takes 8 bytes in the table, and 8 of accumulators"),
+                Mistake(with_parts(sent=repeated_rows), "a worker pulls each different row once, so row 3 counts once"),
+                Mistake(with_parts(sent=one_way), "rows are pulled, and then their gradients are pushed"),
+                Mistake(with_parts(sent=without_row_numbers), "each row travels with its number, of 4 bytes"),
+                Mistake(with_parts(sent=kept_sent), "accumulators stay on their servers: no worker asks for them"),
+            ],
+        ),
+        Case(
+            args=(19, 2, [0], 62, 2),
+            answer=(7, 24),
             mistakes=[
                 Mistake(
-                    old_accumulator,
-                    "first add the square of the gradient; divide by the root of the new accumulator",
+                    with_parts(servers=split_rows),
+                    "62 bytes hold 3 rows of 16 bytes, and no part of a fourth",
                 ),
-                Mistake(not_squared, "the accumulator takes the square of the gradient: 5 becomes 9"),
-                Mistake(no_root, "divide by the root of the accumulator, 3, and not by 9"),
-                Mistake(uphill, "the gradient points to a larger loss: subtract"),
                 Mistake(
-                    lambda value, accumulator, gradient, lr: uphill(0, accumulator, gradient, lr),
-                    "that is the step itself; take it from the value",
+                    with_parts(servers=whole_servers),
+                    "six servers hold 18 rows; the last one needs one more",
+                ),
+            ],
+        ),
+        Case(
+            args=(10, 128, [1, 2], 1032, 1),
+            answer=(5, 2064),
+            mistakes=[
+                Mistake(
+                    with_parts(servers=always_adagrad),
+                    "row-wise Adagrad keeps one number for a row: 129 in all, and not 256",
                 ),
             ],
         ),
     ],
-    hint="(0.8, 9): the accumulator is 5 + 2 * 2, the value 1 - 0.3 * 2 / 3; you have {answer}",
+    hint="(2, 48): 5 rows of 16 bytes fit into 80; 2 different rows, there and back; you have {answer}",
 )
 
 

@@ -59,7 +59,7 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
             "loss_and_gradients rank_step OnServer compute_and_push make_steps Hogwild"
         ),
     },
-    "18": {"helpers.cluster.sharded_tables": "make_table"},
+    "18": {"helpers.cluster.sharded_tables": "make_table", "helpers.table_homes": "loopback_bytes"},
     "21": {
         "helpers.word2vec.resumable": "Recipe Progress epoch_order next_words next_batch",
         "helpers.word2vec.checkpoints": "save_checkpoint read_checkpoint restore_checkpoint",
