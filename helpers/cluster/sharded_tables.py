@@ -44,12 +44,15 @@ def make_table(strategy, shape, low=0.0, high=0.0, seed=0):
     parts = shards(table)
     firsts = [0, *itertools.accumulate(part.shape[0] for part in parts)]
     with ThreadPoolExecutor(len(parts)) as pool:
-        list(pool.map(lambda part, first: _fill(part, first, low, high, seed), parts, firsts))
+        filling = [pool.submit(_fill, part, first, low, high, seed) for part, first in zip(parts, firsts)]
+    for filled in filling:
+        filled.result()
     return table
 
 
 def _fill(shard, first, low, high, seed):
-    last, width = first + shard.shape[0], shard.shape[1:]
+    last = first + shard.shape[0]
+    width = shard.shape[1:]
 
     @tf.function
     def fill():
@@ -60,7 +63,7 @@ def _fill(shard, first, low, high, seed):
                 values = tf.fill([tf.size(rows), *width], low)
             else:
                 drawn = tf.random.stateless_uniform([BLOCK_ROWS, *width], [seed, block], low, high)
-                values = drawn[rows[0] - start : rows[-1] - start + 1]
+                values = tf.gather(drawn, rows - start)
             tf.raw_ops.ResourceScatterUpdate(resource=shard.handle, indices=rows - first, updates=values)
 
     with tf.device(shard.device):
