@@ -17,7 +17,7 @@ from shown import shown
 from examples.elastic import ElasticFailure, Job, read_hosts, start_elastic
 
 SHOWN = [
-    "from examples.elastic import", "import hashlib", "def expected_draws", "def start_model", "class Committed",
+    "from examples.elastic import", "import hashlib", "def start_model", "class Committed",
     "def say", "def train(", "def twenty",
 ]  # fmt: skip
 book = shown("22", *SHOWN)
@@ -194,10 +194,9 @@ def test_one_leaves_in_order_and_the_end_is_the_undisturbed_run(tmp_path):
     ends_as_the_undisturbed_run(tmp_path)
 
 
-def only_ask(state, make_step, text, stop):
+def only_ask(state, train_one, text, stop):
     """Asks after every twenty steps whether hosts have changed, and never commits."""
     book.say(start=state.step, equal=book.fingerprint(state.variables))
-    train_one = make_step(book.hvd)
     while not state.stop:
         book.say(**book.twenty_steps(state, train_one, text))
         state.stop = book.hvd.broadcast_object(stop.exists(), root_rank=0)
