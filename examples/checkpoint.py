@@ -118,7 +118,7 @@ def restore(folder, header, tables, common, hvd):
         own = read_arrays(folder, header, rank) if same else None
         if rank > 0:
             return own, None
-        return own, (read_arrays(folder, header, "common") if same and hvd else own or merged(folder, header))
+        return own, (read_arrays(folder, header, "common") if same and ranks > 1 else own or merged(folder, header))
 
     own, shared = together(hvd, read)
     if rank == 0:

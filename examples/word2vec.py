@@ -131,11 +131,12 @@ def check_same_text(text, hvd):
 
 
 def check_memory(vocab, dim, hvd):
-    """The tables twice, as they are made; on ranks also the common ones and those that travel."""
+    """The tables twice, as they are made; on ranks also the common ones and those that travel, and elastic copies."""
     from helpers.cluster.engines import available
 
     tables = 2 * 4 * len(vocab) * dim
-    needed = 4 * tables * hvd.local_size() if hvd else 2 * tables
+    of_rank = 6 if ELASTIC in os.environ else 4
+    needed = of_rank * tables * hvd.local_size() if hvd else 2 * tables
     if needed > available():
         here = f"{socket.gethostname()} has {available() / 1e9:.1f} GB"
         what = f"{len(vocab):,} words x {dim} need {needed / 1e9:.1f} GB"
@@ -237,11 +238,11 @@ def train(
             kept_in_memory.restore_into(tables, common)
             first = kept_in_memory.step * steps // kept_in_memory.steps
         else:
-            kept = together(hvd, lambda: folder and rank == 0 and checkpoints.read_header(folder, header))
-            kept = hvd.broadcast_object(kept, 0) if hvd else kept
-            first = kept["step"] * steps // kept["steps"] if kept else 0
-            if kept:
-                checkpoints.restore(folder, kept, tables, common, hvd)
+            found = together(hvd, lambda: folder and rank == 0 and checkpoints.read_header(folder, header))
+            saved_as = hvd.broadcast_object(found, 0) if hvd else found
+            first = saved_as["step"] * steps // saved_as["steps"] if saved_as else 0
+            if saved_as:
+                checkpoints.restore(folder, saved_as, tables, common, hvd)
         seconds["restoring"] = now() - begin
         if kept_in_memory and rank == 0:
             print(f"ranks: {ranks}, from interval {first} of {steps}", flush=True)
@@ -249,8 +250,16 @@ def train(
         began = saved = now()
         return first
 
+    def save(step, steps):
+        nonlocal saved
+        if folder:
+            begin = now()
+            checkpoints.save(folder, {**header, "steps": steps}, step, *state, hvd)
+            saved = now()
+            seconds["checkpoints"] += saved - begin
+
     def between_intervals(step, steps, loss, pairs_per_s):
-        nonlocal saved, found
+        nonlocal found
         stop, due, copy_due, mean_loss = news.hear() if step > first else (False, False, False, loss)
         if step > first:
             done, spent = (step - first) / steps, now() - began
@@ -263,19 +272,16 @@ def train(
             if rank == 0:
                 said = f"{found['words_per_s'] / 1e6:.2f} million words/s, loss {mean_loss:.3f}"
                 show(step, steps, said, (steps - step) * spent / (step - first))
-        if folder and (stop or due or step == steps):
-            begin = now()
-            checkpoints.save(folder, {**header, "steps": steps}, step, *state, hvd)
-            saved = now()
-            seconds["checkpoints"] += saved - begin
+        if stop or due or step == steps:
+            save(step, steps)
         if stop and step < steps:
             if folder and rank == 0:
                 (folder / "stop").unlink(missing_ok=True)
-            kept = f"the same line goes on from {folder}" if folder else "nothing is kept without --checkpoint"
-            raise Failure(f"stopped after {step} of {steps} intervals: {kept}", os.EX_TEMPFAIL)
+            what_now = f"the same line goes on from {folder}" if folder else "nothing is kept without --checkpoint"
+            raise Failure(f"stopped after {step} of {steps} intervals: {what_now}", os.EX_TEMPFAIL)
         if step < steps:
             if copy_due:
-                kept_in_memory.keep(step, steps, *state)
+                kept_in_memory.keep(step, steps, *state, partial(save, step, steps))
             stop = STOP.is_set() or folder and rank == 0 and (folder / "stop").exists()
             copy_due = kept_in_memory and kept_in_memory.due()
             news.tell(bool(stop), rank == 0 and now() - saved > 60 * minutes, rank == 0 and bool(copy_due), loss)
@@ -400,6 +406,7 @@ def train_and_report(options, report, kept_in_memory=None):
     together(hvd, lambda: path and check_new_file(path, text_files(options["texts"])))
     done = train(**options, show=make_show(), kept_in_memory=kept_in_memory)
     together(hvd, lambda: path and write_report(path, done))
+    return done
 
 
 def train_elastic(work):
@@ -410,7 +417,8 @@ def train_elastic(work):
 
     from examples.kept_in_memory import Kept
 
-    hvd.elastic.run(work)(Kept(hvd))
+    if hvd.elastic.run(work)(Kept(hvd)) is None:  # Horovod drops an UnknownError of TensorFlow that is not its own
+        raise Failure("TensorFlow failed with an UnknownError", os.EX_SOFTWARE)
 
 
 def stop_by_signal(number, frame):

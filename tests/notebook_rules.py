@@ -368,9 +368,15 @@ def choices(path):
     return [
         f"{cell.where}: no folded choices a), b) after **What do you expect?**"
         for cell in cells(path, "markdown")
-        if path.name[:2] not in NO_CHOICES_YET and PROMPT.search(cell.source)
-        if "".join(CHOICE.findall(cell.source.partition("**What do you expect?**")[2])) not in ("ab", "abc", "abcd")
+        if path.name[:2] not in NO_CHOICES_YET and not has_choices(cell.source)
     ]
+
+
+def has_choices(markdown):
+    """Whether every prompt of a text has its own choices."""
+    prompts = markdown.split("**What do you expect?**")[1:]
+    letters = ["".join(CHOICE.findall(prompt)) for prompt in prompts]
+    return len(prompts) == len(PROMPT.findall(markdown)) and set(letters) <= {"ab", "abc", "abcd"}
 
 
 # ---- links, and the table of lessons

@@ -3,6 +3,7 @@
 import glob
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -131,7 +132,8 @@ def test_elastic_ranks_go_on_when_one_is_killed_and_take_it_back(machines, folde
     elastic = [*GLOO[:6], "--min-np", "1", "--host-discovery-script", script, "--blacklist-cooldown-range", "1", "3"]
     kept = line("elastic.txt", "--elastic", "--checkpoint", "elastic", "--epochs", "1000000")
     with open(log, "w") as file:
-        process = machines.start(0, [*elastic, *PYTHON, *kept], cwd=folder, stdin=-3, stdout=file, stderr=file)
+        said = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file}
+        process = machines.start(0, [*elastic, *PYTHON, *kept], cwd=folder, **said)
 
     def starts():
         """[(ranks, the interval they begin with), ...]"""
@@ -157,7 +159,8 @@ def test_a_host_is_lost_and_the_rest_goes_on_from_the_checkpoint(machines, folde
     kept = line("lost.txt", "--checkpoint", "kept", "--minutes", "0", "--epochs", "200")
     env = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "5"}
     with open(folder / "lost.log", "w") as log:
-        process = machines.start(0, [*GLOO, *PYTHON, *kept], env=env, cwd=folder, stdin=-3, stdout=log, stderr=log)
+        said = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+        process = machines.start(0, [*GLOO, *PYTHON, *kept], env=env, cwd=folder, **said)
     wait_for(lambda: (folder / "kept" / "checkpoint.json").exists() or process.poll() is not None, 250, every=0.05)
     assert process.poll() is None, (folder / "lost.log").read_text()
     machines.lose(1)

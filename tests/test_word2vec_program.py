@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import cloudpickle
 import numpy as np
@@ -203,6 +204,42 @@ def test_as_a_program_it_ends_with_the_sentence_and_the_code(monkeypatch, tmp_pa
     with pytest.raises(Failure, match="stopped before training; what is encoded is kept"):
         word2vec.stop_by_signal(15, None)
     word2vec.STOP.clear()
+
+
+def test_elastic_ranks_take_the_copy_that_has_got_furthest():
+    """A rank that has just come has the number of the interval, but no tables of its own before it restores."""
+    from examples.kept_in_memory import Kept
+
+    steps = []  # what all ranks say, in rank order; None stands for the rank that is asked
+    sent = {}  # by the rank that all take it from
+    hvd = SimpleNamespace(
+        rank=lambda: 0,
+        broadcast_object=lambda value: value,
+        allgather_object=lambda own: [own if step is None else step for step in steps],
+        broadcast=lambda value, root: sent.get(root, value),
+    )
+    tables, common = [np.zeros((3, 2))], [np.zeros((3, 2))]
+
+    def formed_anew(kept, *said):
+        steps[:] = said
+        kept.sync()
+        kept.restore_into(tables, common)
+        return kept.step, kept.steps, tables[0][0, 0], common[0][0, 0]
+
+    old = Kept(hvd)
+    old.keep(5, 10, [np.ones((3, 2))], [np.full((3, 2), 2.0)], None)
+    assert formed_anew(old, None, (0, 0)) == (5, 10, 1, 2)  # its own tables, and the common ones
+    sent[1] = np.full((3, 2), 3.0)
+    new = Kept(hvd)
+    assert formed_anew(new, None, (6, 10)) == (6, 10, 3, 3)
+    assert formed_anew(old, None, (6, 10)) == (6, 10, 3, 3)  # it was an interval behind
+    assert formed_anew(new, None) == (6, 10, 3, 3)  # the one that had them is lost
+    lost = Kept(hvd)
+    steps[:] = None, (6, 10)
+    lost.sync()  # and now the other is lost, before this one has got the tables
+    steps[:] = [None]
+    lost.sync()
+    assert (lost.step, lost.steps) == (0, 0)
 
 
 # ---- Ranks
