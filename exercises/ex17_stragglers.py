@@ -56,6 +56,47 @@ kept = Exercise(
     "you have {answer}",
 )
 
+kept_by_window = Exercise(
+    cases=[
+        Case(
+            args=(1, 9, 4),
+            answer=0.35,
+            mistakes=[
+                Mistake(
+                    lambda quick, long, window: (2 * quick + 1 + min(window, long)) / (quick + long),
+                    "the share of two healthy workers: they do 2 * (quick + long) batches meanwhile",
+                ),
+                Mistake(
+                    lambda quick, long, window: (2 * quick + min(window, long)) / (2 * (quick + long)),
+                    "the long batch of worker 1 counts, too",
+                ),
+                Mistake(
+                    lambda quick, long, window: (1 + min(window, long)) / (2 * (quick + long)),
+                    "count the quick batches of both workers, too",
+                ),
+            ],
+            hint="worker 0 does 1 + 4 batches and worker 1 does 2, healthy they do 20; you have {answer}",
+        ),
+        Case(
+            args=(1, 9, 100),
+            answer=0.6,
+            mistakes=[
+                Mistake(
+                    lambda quick, long, window: (2 * quick + 1 + window) / (2 * (quick + long)),
+                    "a window of 100 never fills: worker 0 does 9 batches during the long one",
+                ),
+            ],
+            hint="a window that never fills leaves 0.6, as if nobody waited; you have {answer}",
+        ),
+        Case(
+            args=(3, 5, 3),
+            answer=0.625,
+            hint="worker 0 does 3 + 3 batches and worker 1 does 4, healthy they do 16; you have {answer}",
+        ),
+    ],
+    hint="count the batches of both workers from one long batch to the next; you have {answer}",
+)
+
 staleness_of_each = Exercise(
     cases=[
         Case(

@@ -12,7 +12,6 @@ from contextlib import nullcontext
 import matplotlib.pyplot as plt
 import numpy as np
 import tensorflow as tf
-from matplotlib.patches import Patch
 
 from helpers.plots import COLORS, SERIAL
 from helpers.text import pair_batches
@@ -60,7 +59,7 @@ def own_numbers(cluster):
 # ---- The brake, and what is left under it
 
 
-def with_brakes(train, brake, seconds=0.4):
+def with_brakes(train, brake, seconds=0.5):
     """Train, and meanwhile apply a brake every other turn.
 
     Parameters
@@ -127,25 +126,62 @@ def during(log, turns, name):
     return log[np.any(inside, axis=0)]
 
 
-def batches_for_one(log, turns):
-    """How many batches worker 0 does for each of worker 1's, while that one is slow."""
-    who = during(log, turns, "slow")[:, 1]
-    return np.sum(who == 0) / max(1, np.sum(who == 1))
+def last_loss(log, batches=40):
+    """The mean loss of the batches that ended last."""
+    return log[log[:, 0].argsort(), 2][-batches:].mean()
 
 
-def draw_counts(counts, kinds):
-    """Draw a bar with its number for each way, and a line where nobody leaves the other behind.
+def summary(log, turns, pairs, batches):
+    """What a way of training costs, in one line of a table.
 
-    counts, kinds: {way: what `batches_for_one` found, or of which kind it is, which gives its colour and stands in the
-    key}.
+    Parameters
+    ----------
+    log : array
+        A staleness below 0 marks a gradient that was dropped: it does not count as throughput.
+    turns : list of (str, float, float)
+        For a run without a straggler only "healthy" ones.
+    pairs : int
+        Of a batch.
+    batches : int
+        The loss is the mean over the last fifth of the first so many.
+
+    Returns
+    -------
+    dict
+        "healthy" (pairs/s), "left" (str, the median share in slow turns, "" without a straggler), "stalest" and "loss".
     """
-    colors = dict(zip(dict.fromkeys(kinds.values()), COLORS))
-    for place, (way, count) in enumerate(counts.items()):
-        plt.barh(place, count, color=colors[kinds[way]], height=0.6)
-        plt.text(count + 0.15, place, f"{count:.1f}", va="center")
-    key = [Patch(color=color, label=kind) for kind, color in colors.items()]
-    plt.legend(handles=key, loc="upper center", bbox_to_anchor=(0.42, -0.2), ncols=3, handlelength=1, columnspacing=1)
-    plt.axvline(1, color=SERIAL, linestyle="--")
-    plt.yticks(range(len(counts)), list(counts))
-    plt.ylim(len(counts) - 0.5, -0.5)
-    plt.xlim(0, 1.15 * max(counts.values()))
+    useful = log[log[:, 3] >= 0]
+    found = throughputs(useful, turns, pairs)
+    first = log[log[:, 0].argsort()][:batches]
+    return {
+        "healthy": np.median(found["healthy"]),
+        "left": f"{np.median(shares_left(useful, turns)):.0%}" if "slow" in found else "",
+        "stalest": log[:, 3].max(),
+        "loss": last_loss(first, batches // 5),
+    }
+
+
+def draw_rates(rates, ends, untrained):
+    """Draw the loss at the end against the learning rate, a line for each way; the serial one is grey.
+
+    Parameters
+    ----------
+    rates : list of float
+    ends : dict of str to list of float
+        {way: its loss at each rate}; NaN and what is above 9 is drawn at 9.
+    untrained : float
+        The loss before the training.
+    """
+    colors = iter(COLORS)
+    for way, losses in ends.items():
+        color = SERIAL if way == "serial" else next(colors)
+        shown = np.nan_to_num(np.minimum(losses, 9), nan=9)
+        plt.plot(rates, shown, "o-", color=color, label=way)
+    plt.axhline(untrained, color="k", linestyle=":", label="untrained")
+    plt.xscale("log")
+    plt.xticks(rates, [f"{rate:.0f}" for rate in rates])
+    plt.minorticks_off()
+    plt.ylim(2.5, 9.3)
+    plt.xlabel("learning rate")
+    plt.ylabel("loss after 200 batches\n(cut off at 9)")
+    plt.legend(loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2, fontsize=9)

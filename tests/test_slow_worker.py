@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from helpers.slow_worker import batches_for_one, during, shares_left, throughputs, with_brakes
+from helpers.slow_worker import during, last_loss, shares_left, summary, throughputs, with_brakes
 
 TURNS = [("healthy", 0, 1), ("slow", 1, 2), ("healthy", 2, 3), ("slow", 3, 4)]
 # Worker 0 does ten batches a second, always; worker 1 ten in a healthy second, and two in a slow one.
@@ -21,7 +21,20 @@ def test_throughputs_and_shares():
     assert list(found["slow"]) == [36]
     assert np.allclose(shares_left(LOG, TURNS), 0.6)
     assert len(during(LOG, TURNS, "slow")) == 24
-    assert batches_for_one(LOG, TURNS) == 5
+
+
+def test_a_summary_leaves_out_what_was_dropped():
+    dropped = LOG.copy()
+    dropped[-2:, 3] = -1  # the two of worker 1 in the last slow turn, which is no whole one
+    assert summary(dropped, TURNS, 3, 10) == {"healthy": 60, "left": "60%", "stalest": 0, "loss": 4}
+    dropped[-4:, 3] = -1  # two more, in the healthy turn before
+    assert summary(dropped, TURNS, 1, 10)["healthy"] == 18
+    assert summary(LOG, [("healthy", 0, 4)], 1, 10)["left"] == ""
+
+
+def test_the_last_loss_is_that_of_the_batches_that_ended_last():
+    log = np.array([[3.0, 0, 1.0, 0], [1.0, 0, 9.0, 0], [2.0, 1, 2.0, 0]])
+    assert last_loss(log, 2) == 1.5
 
 
 def test_the_brake_is_on_every_other_turn_and_off_afterwards():
