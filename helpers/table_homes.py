@@ -8,7 +8,6 @@ import psutil
 import tensorflow as tf
 
 from helpers.cluster.sharded_tables import bundle, lookup, make_table, shards
-from helpers.plots import COLORS, SERIAL
 from helpers.word2vec.model import merge
 
 STEPS = 50  # of a bundle
@@ -130,15 +129,15 @@ def take_turns(ways, turns=5):
     return found
 
 
-def draw_turns(speeds):
-    """Draw and print ids/s, {name: of each turn}: a dot is a turn, a bar the median. Returns the axes."""
-    _, axis = plt.subplots(figsize=(7, 2.8))
-    for row, (name, found) in enumerate(speeds.items()):
-        color = COLORS[row - 1] if row else SERIAL
-        thousands = np.array(found) / 1e3
-        axis.plot(thousands, [row] * len(found), "o", color=color, alpha=0.5)
-        axis.plot(np.median(thousands), row, "|", color=color, ms=24, mew=2)
-        print(f"{name:22}{np.median(thousands):4.0f} thousand ids/s ({min(thousands):.0f} to {max(thousands):.0f})")
-    axis.set(yticks=range(len(speeds)), yticklabels=speeds, xlabel="thousand ids/s", xlim=(0, None))
-    axis.set_ylim(len(speeds) - 0.5, -0.5)
-    return axis
+def draw_turns(found, unit, colors):
+    """Draw and print {name: a number of each turn}: a dot is a turn, a bar the median. Returns the axes."""
+    _, axes = plt.subplots(figsize=(7, 0.5 * len(found) + 1))
+    for row, (name, turns) in enumerate(found.items()):
+        middle, digits = np.median(turns), 0 if np.median(turns) > 100 else 1
+        axes.barh(row, middle, color=colors[row], alpha=0.35, height=0.6)
+        axes.plot(turns, [row] * len(turns), "o", color=colors[row], ms=5)
+        print(f"{name:22}{middle:5.{digits}f} {unit} ({min(turns):.{digits}f} to {max(turns):.{digits}f})")
+    axes.set(yticks=range(len(found)), yticklabels=found, xlabel=unit, xlim=(0, None))
+    axes.set_ylim(len(found) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+    return axes

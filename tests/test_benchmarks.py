@@ -15,6 +15,7 @@ from trainers import write_trainer
 from benchmarks import (
     allreduce,
     bandwidth,
+    cycle_time,
     long_text,
     many_ranks,
     options,
@@ -199,6 +200,19 @@ def test_the_work_of_a_step_is_that_of_its_products():
     assert operations == 3 * 2 * (1 * 4 * 2) and gathered == 2 * 5 * 2 * 4 and scattered == 3 * 5 * 2 * 4
     operations, moved = roofline.work_of_the_loop(small, 2)
     assert operations == 3 * 2 * (1 * 3 * 2) and moved == 2 * 5 * 2 * 4
+
+
+def test_cycle_times_are_those_of_the_lessons_own_step(tmp_path, monkeypatch, capsys):
+    *definitions, last = cycle_time.cells_of_ranks(cycle_time.LESSON)
+    assert all(f"{name} = steps_of_kind(" in last for name in cycle_time.KINDS.values())
+    for cell in definitions:
+        compile(cell, "cell", "exec")
+    monkeypatch.setattr(cycle_time, "measure", lambda cycle, ranks, rows: dict.fromkeys(cycle_time.KINDS, [cycle]))
+    out = tmp_path / "out.json"
+    run(cycle_time, ["--cycles", 1, 0.1, "--turns", 2, "--json", out], monkeypatch)
+    rows = json.loads(out.read_text())["rows"]
+    assert [row["ms"] for row in rows] == 4 * [[1, 1]] + 4 * [[0.1, 0.1]]
+    assert "cycle 0.1 ms, no exchange" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("module", [allreduce, strategies, strategy_turns, words_per_second])
