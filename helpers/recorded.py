@@ -6,14 +6,18 @@ import numpy as np
 from helpers.plots import COLORS, SERIAL, table
 from helpers.word2vec import LOSSES
 
-COMPARED = (  # title, score, words, limit
-    ("100, same pairs: twins", "twins", 100, "pairs"),
-    ("651, same pairs: twins", "twins", 651, "pairs"),
-    ("651, same time: twins", "twins", 651, "time"),
-    ("10,000, same pairs: plurals", "plurals", 10_000, "pairs"),
-    ("10,000, same pairs: seconds", "seconds", 10_000, "pairs"),
-    ("10,000, same time: plurals", "plurals", 10_000, "time"),
-)
+COMPARED = {  # title, score, words, limit
+    "time": (
+        ("100 words, 0.8 s at most: twins", "twins", 100, "pairs"),
+        ("651 words, 4 s: twins", "twins", 651, "time"),
+        ("10,000 words, 10 s: plurals", "plurals", 10_000, "time"),
+    ),
+    "pairs": (
+        ("651 words: twins", "twins", 651, "pairs"),
+        ("10,000 words: plurals", "plurals", 10_000, "pairs"),
+        ("10,000 words: seconds", "seconds", 10_000, "pairs"),
+    ),
+}
 
 
 def series(rows, x, y, **where):
@@ -57,6 +61,20 @@ def crossover(sizes, full_ms, sampled_ms):
     return sizes[last] * (sizes[last + 1] / sizes[last]) ** share
 
 
+def crossover_table(bench, cases):
+    """The crossover of each case, (loss, samples): of the medians, and in the three single runs."""
+    rows = []
+    for loss, n in cases:
+        crossings = []
+        for cost in [bench["cost"], *bench["cost_runs"]]:
+            words, ms, full_ms = cost_beside_full({"cost": cost}, loss, n)
+            crossings.append(crossover(words, full_ms, ms))
+        of_medians, *single = crossings
+        span = f"{min(single) / n:.1f} to {max(single) / n:.1f}"
+        rows.append([loss, f"{n:,}", f"{of_medians:,.0f} words", f"{of_medians / n:.1f}", span])
+    return table(["", "samples", "equally fast at", "words / samples", "single runs"], rows)
+
+
 def draw_crossovers(bench, amounts, title):
     """Draw the time of a step of the full softmax, divided by the sampled softmax's, against words / samples.
 
@@ -83,14 +101,14 @@ def final(bench, loss, score, words, limit):
     return found.reshape(bench["settings"]["seeds"], -1)[:, -1]
 
 
-def quality_table(bench):
-    """The range of the seeds with each of the four losses: after the same pairs and after the same time."""
+def quality_table(bench, same):
+    """The range of the seeds with each of the four losses, after the same "time" or the same "pairs"."""
     rows = []
-    for title, *run in COMPARED:
+    for title, *run in COMPARED[same]:
         scores = [final(bench, loss, *run) for loss in LOSSES]
         places = 2 if "seconds" in run else 3
         rows.append([title, *(f"{found.min():.{places}f} to {found.max():.{places}f}" for found in scores)])
-    return table([f"words: range of {bench['settings']['seeds']} seeds", *LOSSES], rows)
+    return table([f"same {same}: range of {bench['settings']['seeds']} seeds", *LOSSES], rows)
 
 
 def draw_quality(bench, words, score, title):
