@@ -8,7 +8,6 @@ from helpers.word2vec import LOSSES
 
 COMPARED = {  # title, score, words, limit
     "time": (
-        ("100 words, 0.8 s at most: twins", "twins", 100, "pairs"),
         ("651 words, 4 s: twins", "twins", 651, "time"),
         ("10,000 words, 10 s: plurals", "plurals", 10_000, "time"),
     ),
@@ -59,20 +58,6 @@ def crossover(sizes, full_ms, sampled_ms):
     last = np.flatnonzero(gap <= 0)[-1]  # the last size where it does not
     share = -gap[last] / (gap[last + 1] - gap[last])
     return sizes[last] * (sizes[last + 1] / sizes[last]) ** share
-
-
-def crossover_table(bench, cases):
-    """The crossover of each case, (loss, samples): of the medians, and in the three single runs."""
-    rows = []
-    for loss, n in cases:
-        crossings = []
-        for cost in [bench["cost"], *bench["cost_runs"]]:
-            words, ms, full_ms = cost_beside_full({"cost": cost}, loss, n)
-            crossings.append(crossover(words, full_ms, ms))
-        of_medians, *single = crossings
-        span = f"{min(single) / n:.1f} to {max(single) / n:.1f}"
-        rows.append([loss, f"{n:,}", f"{of_medians:,.0f} words", f"{of_medians / n:.1f}", span])
-    return table(["", "samples", "equally fast at", "words / samples", "single runs"], rows)
 
 
 def draw_crossovers(bench, amounts, title):
