@@ -26,7 +26,10 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
         "helpers.word2vec.losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
         "benchmarks.losses": "make_loss adagrad_step",
     },
-    "06": {"benchmarks.losses": "make_loss adagrad_step mixed_sgns"},
+    "06": {
+        "helpers.word2vec.losses": "draw_samples",
+        "benchmarks.losses": "make_loss adagrad_step mixed_sgns",
+    },
     "08": {
         "helpers.exchange.ring": "ring_allreduce bare_ring",
         "benchmarks.allreduce": "compare_with_sockets",
