@@ -71,7 +71,7 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
     "27": {"helpers.digits": "product ProductLayer own_layer cnn OnRanks compiled digits means_and_count"},
     "28": {"helpers.digits": "twenty wide"},
 }
-NO_CHOICES_YET = {"06", "09"}  # lessons whose prompts are still to be made choices
+NO_CHOICES_YET = {"09"}  # lessons whose prompts are still to be made choices
 PROMPT = re.compile(r'(?<!")\bWhat\s+do\s+you\s+expect\b')  # in quotation marks it is spoken of
 CHOICE = re.compile(r"^<details><summary>([a-z])\) ", re.MULTILINE)
 YOU = re.compile(r"^\*\*It takes you\*\* about (\d+) minutes, with (?:the )?exercises", re.MULTILINE)
