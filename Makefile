@@ -59,6 +59,7 @@ bench: setup ## the benchmarks, over an hour: benchmarks/results/*.json and figu
 	@$(RUN) -m benchmarks.batching --json benchmarks/results/batching.json
 	@$(RUN) -m benchmarks.losses --json benchmarks/results/losses.json
 	@$(RUN) -m benchmarks.allreduce --json benchmarks/results/allreduce.json
+	@$(RUN) -m benchmarks.reducescatter --json benchmarks/results/reducescatter.json
 	@$(RUN) -m benchmarks.strategies --json benchmarks/results/strategies.json
 	@$(RUN) -m benchmarks.words_per_second --json benchmarks/results/words_per_second.json \
 		--figure figures/words_per_second.png

@@ -43,6 +43,24 @@ def gantt(ax, spans_of_ranks, colors, legend=True):
         ax.legend(handles=patches, loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=len(patches), frameon=False)
 
 
+def stacked_bars(ax, bars, parts, colors):
+    """Draw a bar of several parts for each name, its sum at its end, and what the parts are below.
+
+    bars: {name: its sizes, as many as parts; nan is left out}. parts: their names. colors: theirs.
+    """
+    for name, sizes in bars.items():
+        left = 0
+        for size, color in zip(np.nan_to_num(sizes), colors):
+            ax.barh(name, size, left=left, color=color)
+            left += size
+        ax.text(left, name, f" {left:.0f}", va="center")
+    ax.invert_yaxis()
+    ax.margins(x=0.12)
+    ax.grid(False)
+    patches = [Patch(color=color, label=part) for part, color in zip(parts, colors)]
+    ax.legend(handles=patches, loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=len(parts), frameon=False)
+
+
 def warm_steps(steps_of_ranks, skip=2):
     """The steps after the first ones: of each its spans, rank by rank, on a clock that begins with the step.
 

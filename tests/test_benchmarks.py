@@ -19,6 +19,7 @@ from benchmarks import (
     long_text,
     many_ranks,
     options,
+    reducescatter,
     roofline,
     strategies,
     strategy_turns,
@@ -69,6 +70,15 @@ def test_allreduce(ranks, tmp_path, monkeypatch, capsys):
     assert all(row["seconds"] > 0 and row["tcp_seconds"] > 0 for row in found["rows"])
     assert [line["system"] for line in found["fits"]] == ["horovod", "sockets"]
     assert "2 ranks, horovod: latency" in capsys.readouterr().out
+
+
+def test_reducescatter(ranks, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out.json"
+    run(reducescatter, ["--runs", 1, "--calls", 2, "--mb", 1, "--json", out], monkeypatch, ranks)
+    found = json.loads(out.read_text())
+    assert found["settings"]["calls"] == 2
+    assert [(row["rank"], row["alltoall"]) for row in found["rows"]] == [(0, 0), (1, 0)]
+    assert "run 0: wrong in 2 calls:" in capsys.readouterr().out
 
 
 def test_strategies(ranks, tmp_path, monkeypatch, capsys):

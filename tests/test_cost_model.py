@@ -124,6 +124,17 @@ def test_median_seconds_counts_calls():
     assert len(calls) == 6
 
 
+@pytest.mark.skipif(not cost_model.CLEAR_REFS.exists(), reason="only Linux keeps the peak")
+def test_the_peak_begins_anew():
+    size = 64 << 20
+    np.ones(size, np.uint8).sum()
+    with_the_array = cost_model.peak_memory()
+    cost_model.forget_peak()
+    assert cost_model.peak_memory() < with_the_array - size / 2
+    np.ones(size, np.uint8).sum()
+    assert cost_model.peak_memory() > with_the_array - size / 2
+
+
 def test_fit_finds_latency_and_bandwidth():
     sizes = np.array([1e3, 1e4, 1e5, 1e6, 1e7])
     latency, bandwidth, error = fit_line(sizes, 2e-3 + sizes / 5e8)

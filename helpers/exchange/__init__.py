@@ -6,8 +6,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "cost_model": [
-            "allreduce_seconds", "bytes_sent", "distinct", "fit_line", "latency_and_bandwidth",
-            "median_seconds", "planned", "predicted", "ring_bytes", "row_bytes", "time_collectives",
+            "allreduce_seconds", "bytes_sent", "distinct", "fit_line", "forget_peak", "latency_and_bandwidth",
+            "median_seconds", "peak_memory", "planned", "predicted", "ring_bytes", "row_bytes", "time_collectives",
         ],
         "ring": ["Sockets", "bare_ring", "ring_allreduce"],
         "server_steps": [
