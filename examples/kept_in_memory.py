@@ -88,4 +88,5 @@ class Kept(ObjectState):
             table[:] = self._hvd.broadcast(value, self._root)
         for table, value in zip(tables, own or common, strict=True):
             np.copyto(table, value)
-        self._copy(tables, common)
+        if self._tables is None:
+            self._copy(tables, common)

@@ -238,8 +238,8 @@ def train(
             kept_in_memory.restore_into(tables, common)
             first = kept_in_memory.step * steps // kept_in_memory.steps
         else:
-            found = together(hvd, lambda: folder and rank == 0 and checkpoints.read_header(folder, header))
-            saved_as = hvd.broadcast_object(found, 0) if hvd else found
+            saved_as = together(hvd, lambda: folder and rank == 0 and checkpoints.read_header(folder, header))
+            saved_as = hvd.broadcast_object(saved_as, 0) if hvd else saved_as
             first = saved_as["step"] * steps // saved_as["steps"] if saved_as else 0
             if saved_as:
                 checkpoints.restore(folder, saved_as, tables, common, hvd)
@@ -283,8 +283,9 @@ def train(
             if copy_due:
                 kept_in_memory.keep(step, steps, *state, partial(save, step, steps))
             stop = STOP.is_set() or folder and rank == 0 and (folder / "stop").exists()
+            due = now() - saved > 60 * minutes
             copy_due = kept_in_memory and kept_in_memory.due()
-            news.tell(bool(stop), rank == 0 and now() - saved > 60 * minutes, rank == 0 and bool(copy_due), loss)
+            news.tell(bool(stop), rank == 0 and due, rank == 0 and bool(copy_due), loss)
 
     try:
         with writer.as_default():

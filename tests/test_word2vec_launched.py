@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from browser import command_of, environment_of
 from waiting import wait_for
 
 from helpers.text import load_corpus
@@ -118,11 +119,9 @@ def test_a_job_stopped_by_a_signal_goes_on_when_it_is_back(slurm, folder, by_mpi
 
 def on_host1(process):
     """Whether it is an elastic rank of the program on host1."""
-    try:
-        command, env = process.cmdline(), process.environ()
-    except psutil.Error:
-        return False
-    return command[1:2] == [str(PROGRAM)] and "--elastic" in command and env.get("HOROVOD_HOSTNAME") == "host1"
+    command = command_of(process)
+    is_elastic = command[1:2] == [str(PROGRAM)] and "--elastic" in command
+    return is_elastic and environment_of(process).get("HOROVOD_HOSTNAME") == "host1"
 
 
 def test_elastic_ranks_go_on_when_one_is_killed_and_take_it_back(machines, folder):

@@ -58,12 +58,14 @@ def _fill(shard, first, low, high, seed):
     def fill():
         for block in tf.range(first // BLOCK_ROWS, (last - 1) // BLOCK_ROWS + 1):
             start = block * BLOCK_ROWS
-            rows = tf.range(tf.maximum(start, first), tf.minimum(start + BLOCK_ROWS, last))
+            begin = tf.maximum(start, first)
+            end = tf.minimum(start + BLOCK_ROWS, last)
+            rows = tf.range(begin, end)
             if low == high:
                 values = tf.fill([tf.size(rows), *width], low)
             else:
                 drawn = tf.random.stateless_uniform([BLOCK_ROWS, *width], [seed, block], low, high)
-                values = tf.gather(drawn, rows - start)
+                values = drawn[begin - start : end - start]
             tf.raw_ops.ResourceScatterUpdate(resource=shard.handle, indices=rows - first, updates=values)
 
     with tf.device(shard.device):
