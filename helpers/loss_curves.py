@@ -1,7 +1,7 @@
-"""The harness of lesson 09: a training loop with a clock, and the drawings of its losses."""
+"""The harness of lesson 09: a training loop with a clock, and the drawing of its losses."""
 
 import time
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -24,6 +24,8 @@ class Copy(NamedTuple):
 def timed_loop(step, tables, batches, steps):
     """Train, and after each eighth of the steps stop the clock and copy the tables.
 
+    The clock starts after `warm_up` with the first batch.
+
     Returns
     -------
     list of Copy
@@ -34,10 +36,12 @@ def timed_loop(step, tables, batches, steps):
     ValueError
         If the batches end before the steps.
     """
+    first = next(batches)
+    warm_up(step, first)
     copy_after = [steps * eighth // 8 for eighth in range(1, 9)]
     copies, seconds, busy, taken = [], 0.0, 0.0, 0
     started, busy_before = time.perf_counter(), time.process_time()
-    for taken, (centers, contexts) in enumerate(islice(batches, steps), start=1):
+    for taken, (centers, contexts) in enumerate(islice(chain([first], batches), steps), start=1):
         step(centers, contexts)
         if taken in copy_after:
             seconds += time.perf_counter() - started
@@ -47,6 +51,19 @@ def timed_loop(step, tables, batches, steps):
     if taken < steps:
         raise ValueError(f"the text ended after {taken} of {steps} steps: take fewer pairs")
     return copies
+
+
+def warm_up(step, batch):
+    """Take three steps of a tf.function, which build and start all that it needs, and undo them.
+
+    Every variable that the step uses, also an optimizer's, gets its old value back.
+    """
+    variables = step.get_concrete_function().variables
+    values = [variable.numpy() for variable in variables]
+    for _ in range(3):
+        step(*batch)
+    for variable, value in zip(variables, values):
+        variable.assign(value)
 
 
 def first_below(level, places, losses):
@@ -64,57 +81,37 @@ def first_below(level, places, losses):
     Returns
     -------
     float
-        The place at which the straight line between two losses meets the level.
-
-    Raises
-    ------
-    StopIteration
-        If the curve stays above the level.
+        The place at which the straight line between two losses meets the level; infinite if the curve stays above it.
     """
-    k = next(k for k, loss in enumerate(losses) if loss <= level)
-    return np.interp(level, [losses[k], losses[k - 1]], [places[k], places[k - 1]])
+    for k, loss in enumerate(losses):
+        if loss <= level:
+            return np.interp(level, [loss, losses[k - 1]], [places[k], places[k - 1]])
+    return np.inf
 
 
 # ---- Drawings
 
 
-def draw_sweep(rates, sweep, untrained, found_below, title):
-    """Draw the losses of one process and of two ranks against the rate, with the loss that counts as found."""
-    plt.figure(figsize=(6, 4.2))
-    for name, losses, color in zip(("one process", "two ranks"), sweep, (SERIAL, COLORS[0])):
-        plt.plot(rates, losses, "o-", color=color, label=name)
-    plt.axhline(untrained, ls=":", color="gray", label="before training")
-    plt.axhline(found_below, ls="--", color="gray", label="found only if below this")
-    plt.xscale("log")
-    plt.xticks(rates, rates)
-    plt.minorticks_off()
-    plt.xlabel("learning rate of Adam")
-    plt.ylabel("NCE loss, held-out pairs")
-    plt.title(title)
-    plt.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
-    plt.show()
-
-
 def draw_curves(curves, pairs, seconds, level, title):
-    """Draw losses against thousands of pairs, and below against seconds: a colour for each way, a line for each seed.
+    """Draw losses against thousands of pairs, and below against seconds, and mark where each curve meets the level.
 
     Parameters
     ----------
     curves : dict of {str: float array [seeds, points]}
-        Of each of three ways its losses; all begin before training.
+        Of each of two ways its losses; all begin before training. A colour for each way, a line for each seed.
     pairs : float array [points]
-        The pairs that each point has seen.
+        The thousands of pairs that each point has seen.
     seconds : dict of {str: float array [seeds, points]}
     level : float
         The loss of the dotted line.
     title : str
     """
     _, (above, below) = plt.subplots(2, sharey=True, figsize=(6, 6.6), layout="constrained")
-    for (name, losses), color, line in zip(curves.items(), (SERIAL, COLORS[2], COLORS[0]), (".-", ".--", ".-")):
+    for (name, losses), color in zip(curves.items(), (SERIAL, COLORS[0])):
         for seed, of_seed in enumerate(losses):
-            label = name if seed == 0 else None
-            above.plot(pairs / 1000, of_seed, line, color=color, label=label)
-            below.plot(seconds[name][seed], of_seed, line, color=color)
+            for panel, places in ((above, pairs), (below, seconds[name][seed])):
+                panel.plot(places, of_seed, color=color, label=None if seed else name)
+                panel.plot(first_below(level, places, of_seed), level, "o", color=color)
     for panel, what in ((above, "thousand pairs"), (below, "seconds of training")):
         panel.axhline(level, ls=":", color="gray", label=f"loss {level:.2f}")
         panel.set(xlabel=what, ylabel="NCE loss, held-out pairs")
