@@ -23,6 +23,24 @@ def table(columns, rows):
     return Markdown("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines))
 
 
+def median_and_range(values, digits=2):
+    """Format the median, with the smallest and the largest in brackets.
+
+    Parameters
+    ----------
+    values : sequence of float
+    digits : int
+        Of each number behind the point.
+
+    Returns
+    -------
+    str
+        As "0.52 (0.49 to 0.60)".
+    """
+    numbers = np.median(values), min(values), max(values)
+    return "{} ({} to {})".format(*(f"{number:.{digits}f}" for number in numbers))
+
+
 def gantt(ax, spans_of_ranks, colors, legend=True):
     """Draw what each rank did when: time from left to right, in ms from the first beginning on, a bar for each rank.
 

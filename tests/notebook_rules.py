@@ -71,7 +71,6 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
     "27": {"helpers.digits": "product ProductLayer own_layer cnn OnRanks compiled digits means_and_count"},
     "28": {"helpers.digits": "twenty wide"},
 }
-NO_CHOICES_YET = {"09"}  # lessons whose prompts are still to be made choices
 PROMPT = re.compile(r'(?<!")\bWhat\s+do\s+you\s+expect\b')  # in quotation marks it is spoken of
 CHOICE = re.compile(r"^<details><summary>([a-z])\) ", re.MULTILINE)
 YOU = re.compile(r"^\*\*It takes you\*\* about (\d+) minutes, with (?:the )?exercises", re.MULTILINE)
@@ -369,15 +368,15 @@ def solution_blocks(markdown):
 def choices(path):
     """Each "What do you expect?" is followed, in its cell, by two or more folded answers, a), b) and so on."""
     return [
-        f"{cell.where}: no folded choices a), b) after **What do you expect?**"
+        f"{cell.where}: no folded choices a), b) after **What do you expect**"
         for cell in cells(path, "markdown")
-        if path.name[:2] not in NO_CHOICES_YET and not has_choices(cell.source)
+        if not has_choices(cell.source)
     ]
 
 
 def has_choices(markdown):
     """Whether every prompt of a text has its own choices."""
-    prompts = markdown.split("**What do you expect?**")[1:]
+    prompts = markdown.split("**What do you expect")[1:]
     letters = ["".join(CHOICE.findall(prompt)) for prompt in prompts]
     return len(prompts) == len(PROMPT.findall(markdown)) and set(letters) <= {"ab", "abc", "abcd"}
 
