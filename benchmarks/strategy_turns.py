@@ -14,7 +14,7 @@ from benchmarks.options import check_writable, positive, write_json
 from helpers.cluster import connect
 from helpers.exchange import STRATEGIES
 from helpers.exchange.strategies import make_deduplicated
-from helpers.turns import in_runs, measure, show
+from lesson_parts.turns import in_runs, measure, show
 
 GROUPS = (["canonical"], ["bigger batch", "dense", "deduplicated rows"], ["local SGD", "hot and cold", "overlap"])
 NO_CACHE = {"HOROVOD_CACHE_CAPACITY": "0"}

@@ -13,7 +13,8 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED_MAGICS = {"px", "matplotlib", "time", "capture"}
-OF_ONE_LESSON = {"helpers.turns": "12", "helpers.many_ranks": "14"}  # their names are free in the other lessons
+# names that are free in the other lessons
+OF_ONE_LESSON = {"lesson_parts.turns": "12", "lesson_parts.many_ranks": "14"}
 STANDS_IN = {  # lesson: module: what both define, and what must be the same code
     "03": {
         "helpers.text.skipgram": "generate_batch pairs_within draw_reach skipgram_pairs subsample shard",
@@ -62,7 +63,7 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
             "loss_and_gradients rank_step OnServer compute_and_push make_steps Hogwild"
         ),
     },
-    "18": {"helpers.cluster.sharded_tables": "make_table", "helpers.table_homes": "loopback_bytes"},
+    "18": {"helpers.cluster.sharded_tables": "make_table", "lesson_parts.table_homes": "loopback_bytes"},
     "21": {
         "helpers.word2vec.resumable": "Recipe Progress epoch_order next_words next_batch",
         "helpers.word2vec.checkpoints": "save_checkpoint read_checkpoint restore_checkpoint",
@@ -272,9 +273,9 @@ def closes(path):
 
 
 def copies(path):
-    """What a notebook and helpers both define is the same code, docstrings aside, in the module of STANDS_IN.
+    """What a notebook and helpers (or lesson_parts) both define is the same code, docstrings aside.
 
-    It may be defined in the notebook's own process, on ranks, or in both.
+    STANDS_IN names the module. It may be defined in the notebook's own process, on ranks, or in both.
     """
     due = {name: module for module, names in STANDS_IN.get(path.name[:2], {}).items() for name in names.split()}
     found = []
@@ -282,7 +283,7 @@ def copies(path):
     for cell in cells(path, "code"):
         for name, code in [] if check_calls(cell) else definitions(tree(cell)):
             shown.add(name)
-            modules = [module for module in code_of_modules().get(name, ()) if module.startswith("helpers")]
+            modules = [module for module in code_of_modules().get(name, ()) if not module.startswith("benchmarks")]
             elsewhere = [module for module in modules if OF_ONE_LESSON.get(module, path.name[:2]) == path.name[:2]]
             if name not in due and elsewhere:
                 found.append(f"{cell.where}: {name} is also in {elsewhere}, and not in STANDS_IN")
@@ -293,14 +294,14 @@ def copies(path):
 
 
 def defined_once(path):
-    """What a notebook shows is what runs: no cell, on a rank or not, imports from helpers what the notebook defines."""
+    """What a notebook shows is what runs: no cell, on a rank or not, imports from them what the notebook defines."""
     code = [cell for cell in cells(path, "code") if not check_calls(cell)]
     shown = {name for cell in code for name, _ in definitions(tree(cell))}
     return [
         f"{cell.where}: imports {alias.name} from {node.module}, which this notebook defines"
         for cell in code
         for node in ast.walk(tree(cell))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "helpers"
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("helpers", "lesson_parts")
         for alias in node.names
         if {alias.name, alias.asname} & shown
     ]
@@ -308,9 +309,9 @@ def defined_once(path):
 
 @functools.cache
 def code_of_modules():
-    """{public name: {module of helpers or benchmarks that defines it: its code}}."""
+    """{public name: {module of helpers, lesson_parts or benchmarks that defines it: its code}}."""
     found = {}
-    for file in [*(ROOT / "helpers").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]:
+    for file in [file for name in ("helpers", "lesson_parts", "benchmarks") for file in (ROOT / name).rglob("*.py")]:
         module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
         for name, code in definitions(ast.parse(file.read_text(encoding="utf-8"))):
             found.setdefault(name, {})[module] = code

@@ -12,8 +12,8 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import losses as benchmark
-from helpers import recorded
 from helpers.word2vec.losses import LOSSES, SAMPLERS, Samples, full_softmax, sgns
+from lesson_parts import recorded
 
 V, DIM, BATCH = 40, 5, 7
 COUNTS = np.array([3, *(1000 // np.arange(1, V))])

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from helpers.many_ranks import apart, median_and_spread, merge_contexts, noting, train_text
 from helpers.text.vocab import Vocab
 from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.merging import merge_changes
+from lesson_parts.many_ranks import apart, median_and_spread, merge_contexts, noting, train_text
 
 SIZE = 60
 VOCAB = Vocab(["UNK", *map(str, range(1, SIZE))], [0] + [500] * (SIZE - 1))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-INSTALLED = ("helpers", "exercises", "laptop_cluster", "examples")
+INSTALLED = ("helpers", "lesson_parts", "exercises", "laptop_cluster", "examples")
 FOLDERS = (*INSTALLED, "benchmarks", "tests", "tools", "book")
 OWN = {path.stem for folder in FOLDERS for path in (ROOT / folder).glob("*.py")} | {*FOLDERS, "notebook_rules"}
 CONDA_TO_PIP = {"matplotlib-base": "matplotlib", "nbconvert-core": "nbconvert"}

@@ -21,6 +21,7 @@ OLD_NAME = re.compile(
     r"|helpers[./]text[./](text8|long_text)\b"
     r"|helpers[./]word2vec[./](dataset|evaluation|export|replicas|samplers|shared_negatives)\b"
     r"|helpers[./]cluster[./](forks|reaper|hosts|elastic|sharded)\b|helpers[./]exercises\b"
+    r"|helpers[./](loss_curves|recorded|table_homes|slow_worker|turns|many_ranks)\b"
     r"|helpers[./]exchange[./](sockets|training)\b|benchmarks[./]four_losses\b"
 )
 
@@ -48,6 +49,7 @@ def test_a_file_imports_from_the_floors_below(path):
         if parts[0] == "helpers" and len(parts) > 1:
             theirs = ROOMS.get(parts[1], TOP)
             assert theirs < own or parts[1] == here[0] or own == TOP, f"{here} imports {module}"
+        assert parts[0] not in ("lesson_parts", "exercises", "examples", "benchmarks"), f"{here} imports {module}"
         if here[0] == "text":
             assert parts[0] not in ("tensorflow", "tf_keras", "keras", "horovod", "ipyparallel"), module
 
@@ -117,7 +119,7 @@ def test_a_notebook_imports_from_rooms_and_only_public_names(path):
         for node in ast.walk(rules.tree(cell)):
             if isinstance(node, ast.Import):
                 assert not [a.name for a in node.names if a.name.count(".") > 1 and a.name.startswith("helpers")]
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "helpers":
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("helpers", "lesson_parts"):
                 assert node.module.count(".") == 1, f"{cell.where}: {node.module} is not a room"
                 room = importlib.import_module(node.module)
                 names = getattr(room, "__all__", None) or vars(room)

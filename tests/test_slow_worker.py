@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from helpers.slow_worker import during, last_loss, shares_left, summary, throughputs, with_brakes
+from lesson_parts.slow_worker import during, last_loss, shares_left, summary, throughputs, with_brakes
 
 TURNS = [("healthy", 0, 1), ("slow", 1, 2), ("healthy", 2, 3), ("slow", 3, 4)]
 # Worker 0 does ten batches a second, always; worker 1 ten in a healthy second, and two in a slow one.

@@ -4,7 +4,7 @@ import socket
 
 import tensorflow as tf
 
-from helpers.table_homes import count_bytes, home_in_process, take_turns
+from lesson_parts.table_homes import count_bytes, home_in_process, take_turns
 
 
 def test_each_turn_begins_with_another_way():
