@@ -7,4 +7,4 @@ WORKDIR /home/learner/course
 COPY --chown=learner . .
 RUN make setup
 # 0.0.0.0 inside the container; -p above lets only this machine in
-CMD [".venv/bin/jupyter", "lab", "--ip=0.0.0.0", "--no-browser", "--notebook-dir=notebooks"]
+CMD [".venv/bin/jupyter", "lab", "--ip=0.0.0.0", "--no-browser", "--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb"]

@@ -16,8 +16,8 @@ setup: ## build .venv if it is not there, which takes a few minutes (PYTHON=pyth
 	@$(PYTHON) tools/setup_venv.py
 
 lab: setup ## open JupyterLab on the notebooks
-	@$(RUN) -m jupyterlab --notebook-dir=notebooks --ip=127.0.0.1 --LabApp.app_settings_dir="$$PWD/tools/lab" \
-		--LabApp.default_url=/lab/tree/00_start_here.ipynb $(LAB)
+	@$(RUN) -m jupyterlab --notebook-dir=. --ip=127.0.0.1 --LabApp.app_settings_dir="$$PWD/tools/lab" \
+		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB)
 
 run: setup ## execute every notebook, and render the book of what came out
 	@rm -rf build/run; $(RUN) tools/run_notebooks.py; code=$$?; { [ $$code = 130 ] || { $(call render,build/run,book,html) && echo build/book/index.html; }; } && exit $$code

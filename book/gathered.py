@@ -24,7 +24,8 @@ def boxes_page(notebooks):
         "# You may have read",
         "",
         "Calls and sentences of articles and documentation that are wrong, obsolete or easily misunderstood. Each is",
-        "taken from a box of the lesson that it links to, where the call is run beside the one that works.",
+        "taken from a box of the lesson that it links to, where the rest stands. \"The article\" is introduced in",
+        "lesson 02, \"the guide\" in lesson 10.",
     ]
     for path in sorted(notebooks.glob("*.ipynb")):
         boxes = boxes_of(path)
@@ -50,7 +51,7 @@ def mistakes_page(notebooks):
     lines = [
         "# Known mistakes",
         "",
-        "For instructors: what readers have answered to the exercises, as the hint that `check` gives each of them.",
+        "For instructors: the wrong answers to the exercises that `check` recognises, as the hint that each gets.",
     ]
     for lesson in lessons():
         path = notebooks / f"{lesson.removeprefix('ex')}.ipynb"

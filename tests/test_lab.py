@@ -114,12 +114,20 @@ def test_only_this_machine_with_the_token_gets_in(address):
 
 def test_a_good_start(page, notebooks):
     """00 is open, the file browser shows the notebooks in order, contents are in the side bar, no pop-up."""
-    assert page.evaluate("jupyterapp.shell.currentWidget.context.path") == "00_start_here.ipynb"
+    assert page.evaluate("jupyterapp.shell.currentWidget.context.path") == "notebooks/00_start_here.ipynb"
     names = page.locator(".jp-DirListing-itemText").all_inner_texts()
     assert names == sorted(path.name for path in notebooks.glob("*.ipynb"))
     assert page.locator(".jp-SideBar [data-id='table-of-contents']").count() == 1
     page.wait_for_timeout(2_000)
     assert page.locator(".Toastify__toast").count() == 0
+
+
+def test_drawings_are_shown(page):
+    """They lie beside the folder of the lessons: JupyterLab serves only what is below its root."""
+    page.locator(".jp-MarkdownOutput img").first.wait_for()
+    images = "[...document.querySelectorAll('.jp-MarkdownOutput img')]"
+    wait_for(lambda: page.evaluate(f"{images}.every(image => image.complete)"))
+    assert page.evaluate(f"{images}.filter(image => !image.naturalWidth).map(image => image.src)") == []
 
 
 @pytest.mark.parametrize(("lesson", "text"), FIRST_TOGETHER.items())
@@ -128,7 +136,7 @@ def test_a_lesson_runs_from_its_first_cell_to_its_first_one_on_ranks_or_servers(
     begin = time.perf_counter()
     (path,) = notebooks.glob(f"{lesson}_*.ipynb")
     before = processes_of(notebooks)
-    open_notebook(page, path.name)
+    open_notebook(page, f"notebooks/{path.name}")
     do(page, "jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
     last = index_of(page, text)
     for index in range(last + 1):
@@ -162,14 +170,14 @@ def test_live_line_interrupt_closed_tab_restart_and_shut_down(page, address, not
     cells = [new_code_cell(text) for text in (CONNECT, TRAIN)]
     kernelspec = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernelspec}), notebooks / "walk.ipynb")
-    open_notebook(page, "walk.ipynb")
+    open_notebook(page, "notebooks/walk.ipynb")
 
     # a closed tab leaves the kernel, and it is found again
     ranks = start_ranks(page)
     before = kernel(page).pid
     do(page, "jupyterapp.commands.execute('docmanager:save')")
     do(page, "jupyterapp.shell.currentWidget.close()")
-    open_notebook(page, "walk.ipynb")
+    open_notebook(page, "notebooks/walk.ipynb")
     assert kernel(page).pid == before and all(rank.is_running() for rank in ranks)
 
     # the line of a training changes; an interrupt closes the ranks and says so

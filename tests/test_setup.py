@@ -247,7 +247,7 @@ def plan(target, **environment):
 
 def test_lab_listens_on_loopback_and_opens_a_browser_only_where_there_is_one():
     line = plan("lab")
-    assert "--ip=127.0.0.1" in line and "--notebook-dir=notebooks" in line
+    assert "--ip=127.0.0.1" in line and "--notebook-dir=." in line
     assert ("--allow-root" in line) == (os.getuid() == 0)
     assert ("--no-browser" in line) == (sys.platform != "darwin")
     assert "--no-browser" not in plan("lab", DISPLAY=":0")

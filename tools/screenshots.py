@@ -18,7 +18,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOK = "00_start_here.ipynb"
+NOTEBOOK = "notebooks/00_start_here.ipynb"
 WIDTH, HEIGHT = 1300, 800
 UP_TO_THE_FIRST_PX = """async () => {
     const notebook = jupyterapp.shell.currentWidget.content
@@ -57,9 +57,10 @@ def lab():
         port = probe.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryDirectory() as folder:
-        notebooks = shutil.copytree(ROOT / "notebooks", Path(folder, "notebooks"))
+        for name in ("notebooks", "figures"):
+            shutil.copytree(ROOT / name, Path(folder, name))
         settings = ROOT / "tools" / "lab"
-        options = [f"--notebook-dir={notebooks}", f"--LabApp.app_settings_dir={settings}", f"--ServerApp.port={port}"]
+        options = [f"--notebook-dir={folder}", f"--LabApp.app_settings_dir={settings}", f"--ServerApp.port={port}"]
         options += ["--ServerApp.port_retries=0", "--LabApp.expose_app_in_browser=True"]
         command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--log-level=ERROR", *options]
         server = subprocess.Popen(command, env={**os.environ, "JUPYTER_TOKEN": token})
