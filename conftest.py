@@ -20,6 +20,7 @@ from helpers.text import load_corpus
 
 MARK = "W2V_TEST_SESSION"
 LEFT_BEHIND = 6  # exit code: pytest has 0 to 5
+LARGE_GB = 8  # two lessons of more would not fit beside each other on a machine of 24 GB
 SECONDS = {"slow": 30, "browser": 30, "hosts": 10, "ranks": 8, "servers": 8}  # about, of a test with this marker
 spent = Counter()  # seconds of each test, and of each notebook all cells together
 
@@ -55,7 +56,7 @@ def is_cell(item):
 def pytest_collection_modifyitems(config, items):
     """Notebooks first, of each kind the long ones first, so that at the end no worker waits long for the other.
 
-    The cells of a notebook and the tests of a file go to one worker.
+    The cells of a notebook and the tests of a file go to one worker, and so do the notebooks that need much memory.
     """
     seconds = Counter()
     for item in items:
@@ -65,13 +66,25 @@ def pytest_collection_modifyitems(config, items):
         else:
             seconds[item.path] += max((SECONDS.get(marker.name, 0) for marker in item.iter_markers()), default=0)
         if config.pluginmanager.hasplugin("xdist"):
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
+            is_large = is_cell(item) and header_gigabytes(item.path) > LARGE_GB
+            item.add_marker(pytest.mark.xdist_group("large" if is_large else item.path.name))
     items.sort(key=lambda item: (not is_cell(item), -seconds[item.path]))
 
 
+@functools.cache
+def header(path):
+    """The line of a lesson that says what it takes the machine."""
+    found = re.search(r"\*\*It takes the machine\*\* about .*", path.read_text(encoding="utf-8"))
+    return found[0] if found else ""
+
+
+def header_gigabytes(path):
+    found = re.search(r"(\d+\.\d) GB of memory", header(path))
+    return float(found[1]) if found else 0
+
+
 def header_seconds(path):
-    opening = path.read_text(encoding="utf-8")
-    found = re.search(r"\*\*It takes the machine\*\* about (?:(\d+) min)? ?(?:(\d+) s)?", opening)
+    found = re.search(r"about (?:(\d+) min)? ?(?:(\d+) s)?", header(path))
     return 60 * int(found[1] or 0) + int(found[2] or 0) if found else 90
 
 
