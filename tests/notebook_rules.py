@@ -68,7 +68,7 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
         "helpers.word2vec.resumable": "Recipe Progress epoch_order next_words next_batch",
         "helpers.word2vec.checkpoints": "save_checkpoint read_checkpoint restore_checkpoint",
     },
-    "22": {"helpers.word2vec.resumable": "start_model make_training_step"},
+    "22": {"helpers.word2vec.resumable": "part_of start_model make_training_step"},
     "27": {"helpers.digits": "product ProductLayer own_layer cnn OnRanks compiled digits means_and_count"},
     "28": {"helpers.digits": "twenty wide"},
 }

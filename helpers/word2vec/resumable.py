@@ -86,9 +86,10 @@ def start_model(recipe, biases):
     """Return the tables, Adagrad, and all variables, which are the tables and Adagrad's."""
     tables = make_tables(recipe.vocab, recipe.dim, seed=0)
     tables[2].assign(biases)
-    adagrad = tf.keras.optimizers.Adagrad(recipe.lr, 1e-6)
+    adagrad = tf.keras.optimizers.Adagrad(recipe.lr, initial_accumulator_value=1e-6)
     adagrad.build(tables)
-    return tables, adagrad, [*tables, *(v.value for v in adagrad.variables)]
+    its_own = [variable.value for variable in adagrad.variables]
+    return tables, adagrad, tables + its_own
 
 
 def expected_draws(ids, recipe):
@@ -130,7 +131,8 @@ def make_training_step(tables, optimizer, recipe, hvd=None):
     function
         train_one(progress, text, rank=0, size=1) -> this rank's part of the loss.
     """
-    ids, number = tf.TensorSpec([None], tf.int64), tf.TensorSpec([], tf.float32)
+    ids = tf.TensorSpec([None], tf.int64)
+    number = tf.TensorSpec([], tf.float32)
 
     @tf.function(autograph=False, input_signature=[ids, ids, ids, number])
     def step(centers, contexts, negatives, pairs):
