@@ -102,7 +102,7 @@ def draw_crossovers(bench, own, title):
     plt.show()
 
 
-def trained(bench, words):
+def at_best_rate(bench, words):
     """Of each loss its best rate, the seconds [checks], and the scores [seeds, checks] with this rate: a dict.
 
     The best rate is that of the highest mean at the end. words: of the vocabulary, 651 or 10,000.
@@ -120,11 +120,11 @@ def trained(bench, words):
     return found
 
 
-def trained_table(bench):
+def best_rates_table(bench):
     """The range of the seeds with each loss at its best rate, at the first and at the last look."""
     rows = []
     for words, score in ((651, "twins"), (10_000, "plurals")):
-        found = trained(bench, words)
+        found = at_best_rate(bench, words)
         rows.append([f"{words:,} words: best rate", *(f"{lr:g}" for lr, _, _ in found.values())])
         for look in (0, -1):
             seconds = found["sgns"][1][look]
@@ -140,7 +140,7 @@ def to(values, digits=3):
 
 def draw_quality(bench, words, score, title):
     """Draw a score against training time: the full softmax, and the three others as one; bands from worst to best."""
-    found = trained(bench, words)
+    found = at_best_rate(bench, words)
     full, *others = LOSSES
     _, axis = plt.subplots(figsize=(6, 3.4))
     for losses, color, label in (([full], SERIAL, full), (others, COLORS[0], "the three others")):

@@ -156,7 +156,7 @@ def test_each_loss_has_its_best_rate_by_the_mean_of_the_seeds_at_the_end():
         for seed, looks in enumerate(seeds)
         for look, score in enumerate(looks)
     ]
-    lr, seconds, found = recorded.trained({"settings": {"seeds": 2}, "rates": rates}, 651)["nce"]
+    lr, seconds, found = recorded.at_best_rate({"settings": {"seeds": 2}, "rates": rates}, 651)["nce"]
     assert (lr, seconds.tolist(), found.tolist()) == (0.1, [0.25, 1.25], [[3, 5], [4, 6]])
 
 
