@@ -1,7 +1,8 @@
 """Cost and quality: `python -m benchmarks.losses [--corpus PATH] [--seeds 3] [--seconds 20] [--json OUT]`.
 
-Six tables: time and memory of a step against the size of the vocabulary; quality after the same wall time and after
-the same number of pairs; the three samplers; one setting at a time changed; half precision. Lesson 06 plots the JSON.
+Seven tables: time and memory of a step against the size of the vocabulary; quality after the same wall time, at three
+learning rates, and after the same number of pairs; the three samplers; one setting at a time changed; half precision.
+Lesson 06 plots the JSON.
 """
 
 import argparse
@@ -36,7 +37,8 @@ MANY_SAMPLES = (64, 900, 3_600)  # of the sampled softmax, to see where the full
 MEMORY_LOSSES = ("full_softmax", "sgns")
 FREED_AT_ONCE = {"TF_ENABLE_ONEDNN_OPTS": "0", "MALLOC_MMAP_THRESHOLD_": "1000000"}  # else freed arrays are kept
 SAMPLED = ("sampled_softmax", "sgns")  # trained with each sampler
-TABLES = ("machine", "memory", "cost", "samplers", "sweeps", "precision", "quality")
+RATES = (0.1, 0.3, 1.0)  # of each loss, when all have the same time
+TABLES = ("machine", "memory", "cost", "rates", "samplers", "sweeps", "precision", "quality")
 
 
 @dataclass(frozen=True)
@@ -138,12 +140,18 @@ def plural_accuracy(vectors, words):
     return float(right / max(1, len(pairs) * (len(pairs) - 1)))
 
 
-def quality(label, vectors, words):
-    """The scores that the corpus allows: dict of floats."""
+def one_score(label, vectors, words):
+    """The score that tells most with this corpus: dict of one float."""
     if label == "planted":
         kept = [i for i, word in enumerate(words) if word.startswith("t") and planted_twin(word) in words]
         return {"twins": twins_found(vectors[kept], [words[i] for i in kept])}
-    return {"plurals": plural_accuracy(vectors, words), **scores(to_keyed_vectors(vectors, words))}
+    return {"plurals": plural_accuracy(vectors, words)}
+
+
+def quality(label, vectors, words):
+    """All scores that the corpus allows: dict of floats."""
+    others = {} if label == "planted" else scores(to_keyed_vectors(vectors, words))
+    return {**one_score(label, vectors, words), **others}
 
 
 class Text:
@@ -174,7 +182,7 @@ def start(name, text, plan, seed, known):
     return tables
 
 
-def learn(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss=None, checks=1):
+def learn(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss=None, checks=1, judge=quality):
     """Train until one limit is reached; returns rows (seconds, pairs, scores), `checks` of them, evenly spaced."""
     tf.random.set_seed(seed)
     tables = start(name, text, plan, seed, known)
@@ -187,7 +195,7 @@ def learn(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss
         while done * checks < pairs * check and busy * checks < seconds * check:
             step(*next(batches)).numpy()
             done, busy = done + plan.batch, time.perf_counter() - begin
-        rows.append({"seconds": busy, "pairs": done, **quality(text.label, tables[0].numpy(), text.vocab.words)})
+        rows.append({"seconds": busy, "pairs": done, **judge(text.label, tables[0].numpy(), text.vocab.words)})
     return rows
 
 
@@ -238,7 +246,16 @@ def median_seconds(work):
     return statistics.median(times)
 
 
-def cost(sizes, repeats=5):
+def cost(sizes, runs=3):
+    """Rows {loss, num_sampled, vocabulary, ms, runs}: ms is the median of the runs, each over all sizes."""
+    rows = []
+    for same in zip(*(cost_once(sizes) for _ in range(runs)), strict=True):
+        ms = [row["ms"] for row in same]
+        rows.append({**same[0], "ms": statistics.median(ms), "runs": ms})
+    return rows
+
+
+def cost_once(sizes, repeats=5):
     """Rows {loss, num_sampled, vocabulary, ms}; the losses take turns, so that noise hits all alike."""
     rows = []
     for size in tqdm(sizes, "cost", file=sys.stdout, leave=False):
@@ -265,16 +282,26 @@ def one_step(name, size, num_sampled=COST["num_sampled"]):
     return lambda: step(*pairs).numpy()
 
 
-def compare(text, plan, seeds, starts=("frequency",), **limits):
-    """Rows {corpus, vocabulary, loss, start, limit, seed, seconds, pairs, scores}: each loss trained up to `limits`."""
+def compare_rates(text, plan, seeds, seconds):
+    """Rows {corpus, vocabulary, loss, lr, seed, seconds, pairs, score}: each loss at each rate, for the same time."""
+    plans = [(seed, name, lr) for seed in range(seeds) for lr in RATES for name in LOSSES]
+    rows = []
+    for seed, name, lr in tqdm(plans, f"{text.label}, rates", file=sys.stdout, leave=False):
+        run = {"corpus": text.label, "vocabulary": len(text.vocab), "loss": name, "lr": lr, "seed": seed}
+        found = learn(name, text, replace(plan, lr=lr), seed, seconds=seconds, checks=4, judge=one_score)
+        rows += [{**run, **row} for row in found]
+    return rows
+
+
+def compare(text, plan, seeds, pairs, starts=("frequency",), checks=1):
+    """Rows {corpus, vocabulary, loss, start, seed, seconds, pairs, scores}: each loss trained on the same pairs."""
     rows = []
     for seed in tqdm(range(seeds), f"{text.label}, seeds", file=sys.stdout, leave=False):
         for name in LOSSES:
             for start in starts:
                 run = {"corpus": text.label, "vocabulary": len(text.vocab), "loss": name, "start": start}
-                run |= {"limit": "time" if "seconds" in limits else "pairs", "seed": seed}
-                found = learn(name, text, plan, seed, known=start == "frequency", **limits)
-                rows += [{**run, **row} for row in found]
+                found = learn(name, text, plan, seed, pairs, known=start == "frequency", checks=checks)
+                rows += [{**run, "seed": seed, **row} for row in found]
     return rows
 
 
@@ -315,7 +342,7 @@ def precision(text, pairs, seeds):
 
 def print_rows(title, rows):
     print(f"\n{title}")
-    columns = list(dict.fromkeys(column for row in rows for column in row))
+    columns = list(dict.fromkeys(column for row in rows for column in row if column != "runs"))
     print(" ".join(f"{column[:16]:>16}" for column in columns))
     for row in rows:
         values = [row.get(column, "") for column in columns]
@@ -348,15 +375,17 @@ def measured(options, text, small, planted):
         "machine": machine,
         "memory": lambda: memory(options.sizes[-3:]),
         "cost": lambda: cost(options.sizes),
+        "rates": lambda: [
+            *compare_rates(planted, PLANTED, by_seeds, 0.1 * options.seconds),
+            *compare_rates(small, BASE, by_seeds, options.seconds),
+        ],
         "samplers": lambda: compare_samplers(text, options.pairs, by_seeds),
         "sweeps": lambda: sweep(text, options.pairs, by_seeds),
         "precision": lambda: precision(planted, same, by_seeds),
         "quality": lambda: [
-            *compare(Text("planted", 100), PLANTED, by_seeds, pairs=same, checks=4),
-            *compare(planted, PLANTED, by_seeds, ("zero", "frequency"), pairs=same),
-            *compare(planted, PLANTED, by_seeds, seconds=0.4 * options.seconds, checks=4),
-            *compare(small, BASE, by_seeds, pairs=same),
-            *compare(small, BASE, by_seeds, seconds=options.seconds, checks=4),
+            *compare(Text("planted", 100), PLANTED, by_seeds, same, checks=4),
+            *compare(planted, PLANTED, by_seeds, same, ("zero", "frequency")),
+            *compare(small, BASE, by_seeds, same),
         ],
     }
     for name in TABLES:

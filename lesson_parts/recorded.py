@@ -6,18 +6,6 @@ import numpy as np
 from helpers.plots import COLORS, SERIAL, table
 from helpers.word2vec import LOSSES
 
-COMPARED = {  # title, score, words, limit
-    "time": (
-        ("651 words, 4 s: twins", "twins", 651, "time"),
-        ("10,000 words, 10 s: plurals", "plurals", 10_000, "time"),
-    ),
-    "pairs": (
-        ("651 words: twins", "twins", 651, "pairs"),
-        ("10,000 words: plurals", "plurals", 10_000, "pairs"),
-        ("10,000 words: seconds", "seconds", 10_000, "pairs"),
-    ),
-}
-
 
 def series(rows, x, y, **where):
     """Columns x and y, two arrays, of the rows (dicts) that have these values."""
@@ -25,11 +13,22 @@ def series(rows, x, y, **where):
     return [np.array([row[column] for row in chosen]) for column in (x, y)]
 
 
-def cost_beside_full(bench, loss, num_sampled):
-    """Vocabularies, and at each the ms of a step of this loss and of the full softmax: three arrays."""
-    words, ms = series(bench["cost"], "vocabulary", "ms", loss=loss, num_sampled=num_sampled)
-    full_ms = dict(zip(*series(bench["cost"], "vocabulary", "ms", loss="full_softmax")))
-    return words, ms, np.array([full_ms[size] for size in words])
+def full_beside_sampled(bench, num_sampled):
+    """Vocabularies [sizes], and ms of a step of the full and of the sampled softmax, each [runs, sizes]."""
+    where = {"loss": "sampled_softmax", "num_sampled": num_sampled}
+    words, sampled = series(bench["cost"], "vocabulary", "runs", **where)
+    all_words, full = series(bench["cost"], "vocabulary", "runs", loss="full_softmax")
+    return words, full[np.isin(all_words, words)].T, sampled.T
+
+
+def times_as_long(bench, words, num_sampled=64):
+    """A step of the full softmax / one of the sampled softmax: array [runs].
+
+    words: of the vocabulary. Where it was not timed, a straight line between its neighbours, on logarithmic scales.
+    """
+    sizes, full, sampled = full_beside_sampled(bench, num_sampled)
+    ratios = np.log(full / sampled)
+    return np.exp([np.interp(np.log(words), np.log(sizes), run) for run in ratios])
 
 
 def crossover(sizes, full_ms, sampled_ms):
@@ -60,59 +59,119 @@ def crossover(sizes, full_ms, sampled_ms):
     return sizes[last] * (sizes[last + 1] / sizes[last]) ** share
 
 
-def draw_crossovers(bench, amounts, title):
+def crossovers_table(bench, own):
+    """Where the times cross, in words for each sample: recorded, three runs, and the reader's own.
+
+    own: {samples: (words, full_ms, sampled_ms)}.
+    """
+    rows = []
+    for n, times in own.items():
+        words, full, sampled = full_beside_sampled(bench, n)
+        runs = [crossover(words, *both) for both in zip(full, sampled)]
+        span = " to ".join(f"{end / n:.1f}" for end in (min(runs), max(runs)))
+        try:
+            yours = crossover(*times)
+            yours = [f"{yours:,.0f} words", f"{yours / n:.1f}"]
+        except ValueError as error:
+            yours = [str(error), ""]
+        rows.append([f"{n:,}", f"{np.median(runs):,.0f} words", f"{np.median(runs) / n:.1f} ({span})", *yours])
+    heads = ["samples", "recorded: equally fast at", "words / samples (3 runs)", "yours: equally fast at"]
+    return table([*heads, "words / samples"], rows)
+
+
+def draw_crossovers(bench, own, title):
     """Draw the time of a step of the full softmax, divided by the sampled softmax's, against words / samples.
 
-    amounts: of samples, a line for each.
+    own: {samples: (words, full_ms, sampled_ms)}, the reader's, as rings beside the recorded lines.
     """
     _, axis = plt.subplots(figsize=(5, 3.8))
-    for n, mark, color in zip(amounts, ("o-", "s-", "^-"), COLORS):
-        words, ms, full_ms = cost_beside_full(bench, "sampled_softmax", n)
-        axis.loglog(words / n, full_ms / ms, mark, color=color, label=f"{n:,} samples")
+    for (n, times), mark, color in zip(own.items(), "os^", COLORS):
+        words, full, sampled = full_beside_sampled(bench, n)
+        ratio = np.median(full / sampled, axis=0)
+        axis.loglog(words / n, ratio, mark + "-", ms=4, color=color, label=f"{n:,} samples")
+        words, full, sampled = map(np.array, times)
+        axis.loglog(words / n, full / sampled, mark, ms=9, color=color, fillstyle="none")
+    axis.plot([], [], "o", ms=9, color=SERIAL, fillstyle="none", label="yours")
     axis.axhline(1, color="k", ls="--", lw=1)
     axis.set(title=title, xlabel="words / samples", ylabel="time of a step: full / sampled")
-    axis.set(xlim=(0.9, 80), ylim=(0.4, 60))
-    axis.set_xticks([1, 2, 4, 10, 50], [1, 2, 4, 10, 50])
-    axis.set_yticks([0.5, 1, 2, 10, 50], [0.5, 1, 2, 10, 50])
+    axis.set(xlim=(0.9, 12), ylim=(0.4, 9))
+    axis.set_xticks([1, 2, 3, 4, 10], [1, 2, 3, 4, 10])
+    axis.set_yticks([0.5, 1, 2, 4, 8], [0.5, 1, 2, 4, 8])
     axis.minorticks_off()
     axis.legend()
     plt.show()
 
 
-def final(bench, loss, score, words, limit):
-    """The last value of each seed, an array; limit: "pairs" or "time", what all losses had the same of."""
-    where = {"loss": loss, "vocabulary": words, "limit": limit, "start": "frequency"}
-    _, found = series(bench["quality"], "seed", score, **where)
-    return found.reshape(bench["settings"]["seeds"], -1)[:, -1]
+def at_best_rate(bench, words):
+    """Of each loss its best rate, the seconds [checks], and the scores [seeds, checks] with this rate: a dict.
+
+    The best rate is that of the highest mean at the end. words: of the vocabulary, 651 or 10,000.
+    """
+    score = "twins" if words == 651 else "plurals"
+    seeds = bench["settings"]["seeds"]
+    found = {}
+    for loss in LOSSES:
+        runs = []
+        for lr in dict.fromkeys(row["lr"] for row in bench["rates"]):
+            where = {"vocabulary": words, "loss": loss, "lr": lr}
+            seconds, scores = series(bench["rates"], "seconds", score, **where)
+            runs.append((lr, seconds.reshape(seeds, -1).mean(axis=0), scores.reshape(seeds, -1)))
+        found[loss] = max(runs, key=lambda run: run[2][:, -1].mean())
+    return found
 
 
-def quality_table(bench, same):
-    """The range of the seeds with each of the four losses, after the same "time" or the same "pairs"."""
+def best_rates_table(bench):
+    """The range of the seeds with each loss at its best rate, at the first and at the last look."""
     rows = []
-    for title, *run in COMPARED[same]:
-        scores = [final(bench, loss, *run) for loss in LOSSES]
-        places = 2 if "seconds" in run else 3
-        rows.append([title, *(f"{found.min():.{places}f} to {found.max():.{places}f}" for found in scores)])
-    return table([f"same {same}: range of {bench['settings']['seeds']} seeds", *LOSSES], rows)
+    for words, score in ((651, "twins"), (10_000, "plurals")):
+        found = at_best_rate(bench, words)
+        rows.append([f"{words:,} words: best rate", *(f"{lr:g}" for lr, _, _ in found.values())])
+        for look in (0, -1):
+            seconds = found["sgns"][1][look]
+            row = [f"{score} after {seconds:.2g} s"]
+            rows.append(row + [to(scores[:, look]) for _, _, scores in found.values()])
+    return table(["3 seeds", *LOSSES], rows)
+
+
+def to(values, digits=3):
+    """The smallest and the largest, as "0.990 to 0.998"."""
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
 
 
 def draw_quality(bench, words, score, title):
     """Draw a score against training time: the full softmax, and the three others as one; bands from worst to best."""
+    found = at_best_rate(bench, words)
     full, *others = LOSSES
     _, axis = plt.subplots(figsize=(6, 3.4))
     for losses, color, label in (([full], SERIAL, full), (others, COLORS[0], "the three others")):
-        spent, found = [], []
-        for loss in losses:
-            where = {"loss": loss, "vocabulary": words, "limit": "time"}
-            seconds, scores = series(bench["quality"], "seconds", score, **where)
-            spent += [*seconds.reshape(bench["settings"]["seeds"], -1)]
-            found += [*scores.reshape(bench["settings"]["seeds"], -1)]
-        at = np.mean(spent, axis=0)
-        axis.plot(at, np.mean(found, axis=0), "o-", color=color, label=label)
-        axis.fill_between(at, np.min(found, axis=0), np.max(found, axis=0), color=color, alpha=0.2, lw=0)
+        seconds = np.mean([found[loss][1] for loss in losses], axis=0)
+        scores = np.concatenate([found[loss][2] for loss in losses])
+        axis.plot(seconds, scores.mean(axis=0), "o-", color=color, label=label)
+        axis.fill_between(seconds, scores.min(axis=0), scores.max(axis=0), color=color, alpha=0.2, lw=0)
     axis.set(title=title, xlabel="training, s", ylabel=f"{score} found", xlim=(0, None))
     axis.legend(loc="upper left")
     plt.show()
+
+
+def final(bench, loss, score, words):
+    """The last value of each seed after the same pairs, an array."""
+    _, found = series(bench["quality"], "seed", score, loss=loss, vocabulary=words, start="frequency")
+    return found.reshape(bench["settings"]["seeds"], -1)[:, -1]
+
+
+def same_pairs_table(bench):
+    """The range of the seeds with each of the four losses, after the same pairs."""
+    rows = []
+    for words, score in ((651, "twins"), (10_000, "plurals"), (10_000, "seconds")):
+        digits = 1 if score == "seconds" else 3
+        row = [to(final(bench, loss, score, words), digits) for loss in LOSSES]
+        rows.append([f"{words:,} words: {score}", *row])
+    return table(["same pairs: range of 3 seeds", *LOSSES], rows)
+
+
+def two_digits(number):
+    """Format a number with its first two digits: "0.79", "14", "1,300"."""
+    return f"{float(f'{number:.2g}'):,g}"
 
 
 def samplers_table(bench):

@@ -94,8 +94,11 @@ def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
     assert {row["sampler"] for row in found["samplers"]} == set(SAMPLERS)
     assert {row["loss"] for row in found["memory"]} == set(benchmark.MEMORY_LOSSES)
     assert [row["value"] for row in found["sweeps"]] == [0.1, 1.0]
-    assert {row["limit"] for row in found["quality"]} == {"time", "pairs"}
-    assert all(np.isfinite(row["twins"]) for row in found["quality"] if row["corpus"] == "planted")
+    assert {(row["loss"], row["lr"]) for row in found["rates"]} == {
+        (loss, lr) for loss in LOSSES for lr in benchmark.RATES
+    }
+    planted = [row for table in ("rates", "quality") for row in found[table] if row["corpus"] == "planted"]
+    assert all(np.isfinite(row["twins"]) for row in planted)
     assert "Settings:" in capsys.readouterr().out
 
 
@@ -128,18 +131,42 @@ def test_crossover_of_two_straight_lines_on_logarithmic_scales():
 
 
 def test_recorded_numbers_are_taken_from_their_rows():
-    cost = [("full_softmax", 64, 10, 1.0), ("full_softmax", 64, 20, 2.0), ("nce", 64, 20, 3.0), ("nce", 8, 10, 4.0)]
-    cost = [dict(zip(("loss", "num_sampled", "vocabulary", "ms"), row, strict=True)) for row in cost]
-    assert [part.tolist() for part in recorded.cost_beside_full({"cost": cost}, "nce", 64)] == [[20], [3], [2]]
-    run = {"loss": "nce", "vocabulary": 10, "limit": "time", "start": "frequency"}
+    cost = [
+        ("full_softmax", 64, 10, [1.0, 2.0]),
+        ("full_softmax", 64, 20, [6.0, 8.0]),
+        ("sampled_softmax", 64, 20, [3.0, 2.0]),
+        ("sampled_softmax", 8, 10, [5.0, 5.0]),
+    ]
+    cost = [dict(zip(("loss", "num_sampled", "vocabulary", "runs"), row, strict=True)) for row in cost]
+    found = recorded.full_beside_sampled({"cost": cost}, 64)
+    assert [part.tolist() for part in found] == [[20], [[6], [8]], [[3], [2]]]
+    assert recorded.times_as_long({"cost": cost}, 20) == pytest.approx([2, 4])
+    run = {"loss": "nce", "vocabulary": 10, "start": "frequency"}
     quality = [{**run, "seed": seed, "twins": seed + check} for seed in (0, 10) for check in (1, 2, 3)]
     bench = {"settings": {"seeds": 2}, "quality": [*quality, {**quality[0], "start": "zero"}]}
-    assert recorded.final(bench, "nce", "twins", 10, "time").tolist() == [3, 13]
+    assert recorded.final(bench, "nce", "twins", 10).tolist() == [3, 13]
 
 
-def test_recorded_costs_are_the_medians_of_the_three_runs_beside_them():
+def test_each_loss_has_its_best_rate_by_the_mean_of_the_seeds_at_the_end():
+    scores = {0.1: ((3, 5), (4, 6)), 0.3: ((9, 1), (9, 9))}  # rate: of each seed at two looks
+    rates = [
+        {"vocabulary": 651, "loss": loss, "lr": lr, "seed": seed, "seconds": look + seed / 2, "twins": score}
+        for loss in LOSSES
+        for lr, seeds in scores.items()
+        for seed, looks in enumerate(seeds)
+        for look, score in enumerate(looks)
+    ]
+    lr, seconds, found = recorded.at_best_rate({"settings": {"seeds": 2}, "rates": rates}, 651)["nce"]
+    assert (lr, seconds.tolist(), found.tolist()) == (0.1, [0.25, 1.25], [[3, 5], [4, 6]])
+
+
+@pytest.mark.parametrize("number, text", [(0.794, "0.79"), (14.4, "14"), (984.2, "980"), (1340, "1,300")])
+def test_two_digits(number, text):
+    assert recorded.two_digits(number) == text
+
+
+def test_recorded_costs_are_the_medians_of_three_runs():
     bench = json.loads((Path(benchmark.__file__).parent / "results" / "losses.json").read_text())
-    for row, *runs in zip(bench["cost"], *bench["cost_runs"], strict=True):
-        assert len(runs) == 3
-        assert {**row, "ms": 0} == {**runs[0], "ms": 0} == {**runs[1], "ms": 0} == {**runs[2], "ms": 0}
-        assert row["ms"] == sorted(run["ms"] for run in runs)[1]
+    for row in bench["cost"]:
+        assert len(row["runs"]) == 3
+        assert row["ms"] == sorted(row["runs"])[1]
