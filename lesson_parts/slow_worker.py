@@ -126,6 +126,11 @@ def during(log, turns, name):
     return log[np.any(inside, axis=0)]
 
 
+def batches_of_each(log, turns, name):
+    """How many batches worker 0 and worker 1 ended in turns of this name: [2]."""
+    return np.bincount(during(log, turns, name)[:, 1].astype(int), minlength=2)
+
+
 def last_loss(log, batches=40):
     """The mean loss of the batches that ended last."""
     return log[log[:, 0].argsort(), 2][-batches:].mean()
@@ -148,40 +153,77 @@ def summary(log, turns, pairs, batches):
     Returns
     -------
     dict
-        "healthy" (pairs/s), "left" (str, the median share in slow turns, "" without a straggler), "stalest" and "loss".
+        "healthy" and "slow" (pairs/s, the medians of such turns), "stalest" and "loss"; without a straggler no "slow".
     """
-    useful = log[log[:, 3] >= 0]
-    found = throughputs(useful, turns, pairs)
+    found = throughputs(log[log[:, 3] >= 0], turns, pairs)
     first = log[log[:, 0].argsort()][:batches]
-    return {
-        "healthy": np.median(found["healthy"]),
-        "left": f"{np.median(shares_left(useful, turns)):.0%}" if "slow" in found else "",
-        "stalest": log[:, 3].max(),
-        "loss": last_loss(first, batches // 5),
-    }
+    paces = {name: np.median(each) for name, each in found.items()}
+    return paces | {"stalest": log[:, 3].max(), "loss": last_loss(first, batches // 5)}
 
 
-def draw_rates(rates, ends, untrained):
-    """Draw the loss at the end against the learning rate, a line for each way; the serial one is grey.
+# ---- Pictures
+
+
+def typical_turn(log, turns):
+    """Begin and end of the slow turn with the median number of batches, if possible of one amid the training."""
+    when = np.sort(log[:, 0])
+    slow = [(begin, end) for name, begin, end in turns if name == "slow"]
+    amid = [(begin, end) for begin, end in slow if when[0] < begin - 0.3 and end + 0.3 < when[-1]] or slow
+    done = [np.sum((begin < when) & (when < end)) for begin, end in amid]
+    return amid[np.argsort(done)[len(done) // 2]]
+
+
+def draw_second(runs, title):
+    """Draw a second of each way, a mark where a batch ends: a typical slow turn, and what is before and after it.
+
+    Parameters
+    ----------
+    runs : dict of str to (array, list)
+        {way: (its log, its turns)}.
+    title : str
+    """
+    _, axes = plt.subplots(len(runs), sharex=True, figsize=(4.8, 1 + len(runs)), layout="constrained")
+    for ax, (way, (log, turns)) in zip(axes, runs.items()):
+        begin, end = typical_turn(log, turns)
+        around = (1 - (end - begin)) / 2
+        ax.axvspan(0, 1e3 * (end - begin), color=SERIAL, alpha=0.2, linewidth=0)
+        for who in (0, 1):
+            ended = log[log[:, 1] == who, 0] - begin
+            ax.eventplot(1e3 * ended, lineoffsets=who, linelengths=0.8, linewidths=1.3, colors=COLORS[who])
+        ax.set(xlim=(-1e3 * around, 1e3 * (end - begin + around)), yticks=[0, 1], ylim=(1.6, -0.6))
+        ax.set_title(way, loc="left", fontsize=10)
+        ax.grid(False)
+    axes[0].get_figure().suptitle(title)
+    axes[-1].set_xlabel("ms; a mark is the end of a batch of worker 0 or 1;\ngrey: worker 1 has the brake")
+    plt.show()
+
+
+def draw_rates(rates, ends, before):
+    """Draw the loss at the end against the learning rate, a line for each way; the serial one is grey, broad and below.
 
     Parameters
     ----------
     rates : list of float
     ends : dict of str to list of float
-        {way: its loss at each rate}; NaN and what is above 9 is drawn at 9.
-    untrained : float
-        The loss before the training.
+        {way: its loss at each rate}; a cross above stands for NaN and for what does not fit.
+    before : float
+        The loss without this training.
     """
     colors = iter(COLORS)
-    for way, losses in ends.items():
-        color = SERIAL if way == "serial" else next(colors)
-        shown = np.nan_to_num(np.minimum(losses, 9), nan=9)
-        plt.plot(rates, shown, "o-", color=color, label=way)
-    plt.axhline(untrained, color="k", linestyle=":", label="untrained")
+    top = 3 * before
+    for place, (way, losses) in enumerate(ends.items()):
+        color, width = (SERIAL, 7) if way == "serial" else (next(colors), 1.5)
+        fits = np.array(losses) < top  # not NaN
+        style = "o--" if place == len(ends) - 1 else "o-"
+        line = plt.plot(rates, np.where(fits, losses, np.nan), style, color=color, lw=width, ms=width + 3, label=way)
+        line[0].set_alpha(0.4 if way == "serial" else 1)
+        gone = np.array(rates)[~fits] * 1.08 ** (place - 1.5)  # side by side
+        plt.plot(gone, np.full(len(gone), 0.95 * top), "x", color=color, ms=7, mew=2)
+    plt.axhline(before, color="k", linestyle=":", label="before")
     plt.xscale("log")
     plt.xticks(rates, [f"{rate:.0f}" for rate in rates])
     plt.minorticks_off()
-    plt.ylim(2.5, 9.3)
+    plt.ylim(top=top)
     plt.xlabel("learning rate")
-    plt.ylabel("loss after 200 batches\n(cut off at 9)")
+    plt.ylabel("loss after 200 batches\n(x: off the scale)")
     plt.legend(loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2, fontsize=9)

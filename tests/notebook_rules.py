@@ -59,9 +59,7 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
         "helpers.exchange.server_steps": "local_steps local_word2vec",
     },
     "17": {
-        "helpers.exchange.three_ways": (
-            "loss_and_gradients rank_step OnServer compute_and_push make_steps Hogwild"
-        ),
+        "helpers.exchange.three_ways": "loss_and_gradients rank_step OnServer pull_and_push Hogwild",
     },
     "18": {"helpers.cluster.sharded_tables": "make_table", "lesson_parts.table_homes": "loopback_bytes"},
     "21": {

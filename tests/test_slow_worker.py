@@ -6,7 +6,16 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from lesson_parts.slow_worker import during, last_loss, shares_left, summary, throughputs, with_brakes
+from lesson_parts.slow_worker import (
+    batches_of_each,
+    during,
+    last_loss,
+    shares_left,
+    summary,
+    throughputs,
+    typical_turn,
+    with_brakes,
+)
 
 TURNS = [("healthy", 0, 1), ("slow", 1, 2), ("healthy", 2, 3), ("slow", 3, 4)]
 # Worker 0 does ten batches a second, always; worker 1 ten in a healthy second, and two in a slow one.
@@ -21,15 +30,21 @@ def test_throughputs_and_shares():
     assert list(found["slow"]) == [36]
     assert np.allclose(shares_left(LOG, TURNS), 0.6)
     assert len(during(LOG, TURNS, "slow")) == 24
+    assert list(batches_of_each(LOG, TURNS, "slow")) == [20, 4]
+
+
+def test_the_typical_turn_is_whole_and_has_a_median_number_of_batches():
+    turns = [("slow", 0, 1), ("slow", 0.4, 0.9), ("slow", 1.2, 1.9), ("slow", 2.1, 2.4), ("slow", 3, 4)]
+    assert typical_turn(LOG, turns) == (1.2, 1.9)  # 10, 9 and 6 batches in the three that are whole
 
 
 def test_a_summary_leaves_out_what_was_dropped():
     dropped = LOG.copy()
     dropped[-2:, 3] = -1  # the two of worker 1 in the last slow turn, which is no whole one
-    assert summary(dropped, TURNS, 3, 10) == {"healthy": 60, "left": "60%", "stalest": 0, "loss": 4}
+    assert summary(dropped, TURNS, 3, 10) == {"healthy": 60, "slow": 36, "stalest": 0, "loss": 4}
     dropped[-4:, 3] = -1  # two more, in the healthy turn before
     assert summary(dropped, TURNS, 1, 10)["healthy"] == 18
-    assert summary(LOG, [("healthy", 0, 4)], 1, 10)["left"] == ""
+    assert "slow" not in summary(LOG, [("healthy", 0, 4)], 1, 10)
 
 
 def test_the_last_loss_is_that_of_the_batches_that_ended_last():

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 
-def loss_and_gradients(rows, others, noise=64):
+def loss_and_gradients(rows, others):
     """The loss of a batch and the gradients of its rows.
 
     Parameters
@@ -20,13 +20,12 @@ def loss_and_gradients(rows, others, noise=64):
         Of the n centers, [n, dim].
     others : tf.Tensor
         Of the n contexts, then of the noise words that serve all pairs, [n + noise, dim].
-    noise : int
-        How many of them.
     """
+    pairs = rows.shape[0]
     with tf.GradientTape() as tape:
         tape.watch([rows, others])
-        true = tf.reduce_sum(rows * others[:-noise], axis=1)
-        sampled = rows @ tf.transpose(others[-noise:])
+        true = tf.reduce_sum(rows * others[:pairs], axis=1)
+        sampled = rows @ tf.transpose(others[pairs:])
         loss = tf.reduce_mean(tf.nn.softplus(-true))
         loss += 5 * tf.reduce_mean(tf.nn.softplus(sampled))
     return loss, tape.gradient(loss, [rows, others])
@@ -133,21 +132,19 @@ class OnServer:
             return self.version.assign_add(1, read_value=True) - 1 - seen
 
 
-def compute_and_push(model, ids, rows, seen, lr, me):
-    """What a worker does with rows that it pulled at version `seen`; returns its row of the log, float64 [4].
+def pull_and_push(model, ids, lr, me):
+    """What a worker does with a batch; returns its row of the log, float64 [4].
 
     Parameters
     ----------
     model : OnServer
     ids : list of tf.Tensor
         Of the centers, and of the others.
-    rows : list of tf.Tensor
-        Of these ids.
-    seen : tf.Tensor
     lr : float
     me : tf.Tensor
         The worker's number, float64.
     """
+    seen, rows = model.pull(ids)
     loss, found = loss_and_gradients(*rows)
     late = model.push(ids, found, seen, lr)
     with tf.control_dependencies([late]):
@@ -175,8 +172,7 @@ def make_steps(model):
         me = tf.cast(next(who), tf.float64)
 
         def step(ids):
-            seen, rows = model.pull(ids)
-            return compute_and_push(model, ids, rows, seen, lr, me)
+            return pull_and_push(model, ids, lr, me)
 
         return tf.map_fn(step, (x, y), fn_output_signature=tf.float64, parallel_iterations=1)
 
