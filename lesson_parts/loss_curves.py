@@ -1,120 +1,106 @@
-"""The harness of lesson 09: a training loop with a clock, and the drawing of its losses."""
-
-import time
-from itertools import chain, islice
-from typing import NamedTuple
+"""Of lesson 09: where a loss curve stays below a level, and the pictures of its sweep and of its verdict."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from helpers.plots import COLORS, SERIAL
 
-# ---- Clocks
 
+def stays_below(level, places, losses):
+    """Interpolate where a curve goes below a loss for good: its last crossing.
 
-class Copy(NamedTuple):
-    """A run so far: its steps, its seconds, how many cores the process kept busy, and its tables as arrays."""
-
-    steps: int
-    seconds: float
-    cores: float
-    tables: list
-
-
-def timed_loop(step, tables, batches, steps):
-    """Train, and after each eighth of the steps stop the clock and copy the tables.
-
-    The clock starts after `warm_up` with the first batch.
+    Parameters
+    ----------
+    level : float
+        The loss to be reached, and kept.
+    places : float array [points]
+        Pairs or seconds, ascending; the first is before training.
+    losses : float array [..., points]
+        Of each curve the loss at each place; the first is above the level.
 
     Returns
     -------
-    list of Copy
-        Eight copies; the clock and `cores`, the processor's seconds per second, stand still while a table is copied.
+    float array [...]
+        Of each curve the place at which the straight line between two losses meets the level; infinite if the curve
+        ends above it.
 
     Raises
     ------
     ValueError
-        If the batches end before the steps.
+        If a curve has another number of points than `places`.
     """
-    first = next(batches)
-    warm_up(step, first)
-    copy_after = [steps * eighth // 8 for eighth in range(1, 9)]
-    copies, seconds, busy, taken = [], 0.0, 0.0, 0
-    started, busy_before = time.perf_counter(), time.process_time()
-    for taken, (centers, contexts) in enumerate(islice(chain([first], batches), steps), start=1):
-        step(centers, contexts)
-        if taken in copy_after:
-            seconds += time.perf_counter() - started
-            busy += time.process_time() - busy_before
-            copies.append(Copy(taken, seconds, busy / seconds, [table.numpy() for table in tables]))
-            started, busy_before = time.perf_counter(), time.process_time()
-    if taken < steps:
-        raise ValueError(f"the text ended after {taken} of {steps} steps: take fewer pairs")
-    return copies
+    losses = np.asarray(losses)
+    if losses.shape[-1] != len(places):
+        raise ValueError(f"{losses.shape[-1]} losses at {len(places)} places: did the text end before the steps?")
+
+    def of_one(curve):
+        last = np.flatnonzero(curve > level)[-1]  # the last point above
+        if last == len(curve) - 1:
+            return np.inf
+        return np.interp(level, [curve[last + 1], curve[last]], [places[last + 1], places[last]])
+
+    return np.apply_along_axis(of_one, -1, losses)
 
 
-def warm_up(step, batch):
-    """Take three steps of a tf.function, which build and start all that it needs, and undo them.
-
-    Every variable that the step uses, also an optimizer's, gets its old value back.
-    """
-    variables = step.get_concrete_function().variables
-    values = [variable.numpy() for variable in variables]
-    for _ in range(3):
-        step(*batch)
-    for variable, value in zip(variables, values):
-        variable.assign(value)
-
-
-def first_below(level, places, losses):
-    """Interpolate where a curve first reaches a loss.
+def draw_sweep(rates, pairs_of_ways, title):
+    """Draw the pairs to the level against the rate: a mark for each seed, a line through the means.
 
     Parameters
     ----------
-    level : float
-        The loss to be reached.
-    places : sequence of float
-        Pairs or seconds, ascending; the first is before training.
-    losses : sequence of float
-        The loss at each place; the first is above the level.
-
-    Returns
-    -------
-    float
-        The place at which the straight line between two losses meets the level; infinite if the curve stays above it.
-    """
-    for k, loss in enumerate(losses):
-        if loss <= level:
-            return np.interp(level, [loss, losses[k - 1]], [places[k], places[k - 1]])
-    return np.inf
-
-
-# ---- Drawings
-
-
-def draw_curves(curves, pairs, seconds, level, title):
-    """Draw losses against thousands of pairs, and below against seconds, and mark where each curve meets the level.
-
-    Parameters
-    ----------
-    curves : dict of {str: float array [seeds, points]}
-        Of each of two ways its losses; all begin before training. A colour for each way, a line for each seed.
-    pairs : float array [points]
-        The thousands of pairs that each point has seen.
-    seconds : dict of {str: float array [seeds, points]}
-    level : float
-        The loss of the dotted line.
+    rates : sequence of float
+    pairs_of_ways : dict of {str: float array [rates, seeds]}
+        Of each of two ways the thousands of pairs. Infinite ones are an open mark at the top, with their number.
     title : str
     """
-    _, (above, below) = plt.subplots(2, sharey=True, figsize=(6, 6.6), layout="constrained")
-    for (name, losses), color in zip(curves.items(), (SERIAL, COLORS[0])):
-        for seed, of_seed in enumerate(losses):
-            for panel, places in ((above, pairs), (below, seconds[name][seed])):
-                panel.plot(places, of_seed, color=color, label=None if seed else name)
-                panel.plot(first_below(level, places, of_seed), level, "o", color=color)
-    for panel, what in ((above, "thousand pairs"), (below, "seconds of training")):
-        panel.axhline(level, ls=":", color="gray", label=f"loss {level:.2f}")
-        panel.set(xlabel=what, ylabel="NCE loss, held-out pairs")
-    above.set_title(title)
-    above.legend()
+    found = np.concatenate([pairs.ravel() for pairs in pairs_of_ways.values()])
+    top = 1.12 * found[np.isfinite(found)].max()
+    figure, ax = plt.subplots(figsize=(6, 4.2))
+    for shift, marker, color, (name, pairs) in zip((0.97, 1.03), "os", (SERIAL, COLORS[0]), pairs_of_ways.items()):
+        ax.plot(rates, pairs.mean(axis=1), f"{marker}-", color=color, markersize=0)
+        ax.plot([], [], f"{marker}-", color=color, label=name)
+        for rate, of_rate in zip(rates, pairs):
+            ax.plot([rate] * len(of_rate), of_rate, marker, color=color, alpha=0.6)
+            missed = np.isinf(of_rate).sum()
+            if missed:
+                ax.plot(shift * rate, top, marker, color=color, fillstyle="none")
+                ax.text(shift * rate, 1.03 * top, missed, color=color, ha="center")
+    ax.plot([], [], "o", color="gray", fillstyle="none", label="never: so many seeds")
+    ax.set(xscale="log", xlabel="learning rate", ylabel="thousand pairs to the level", ylim=(0, 1.15 * top))
+    ax.set_xticks(rates, [f"{rate:g}" for rate in rates])
+    ax.minorticks_off()
+    ax.set_title(title)
+    figure.legend(loc="outside lower center", ncols=3)
+    plt.show()
+
+
+def draw_verdict(ways, without_exchange, title):
+    """Draw each way at its two ratios to one thread, and the curve on which their product is 1.
+
+    Parameters
+    ----------
+    ways : dict of {str: (float, sequence of float)}
+        Of each of two ways how many times the pairs, and how many times the time of a pair in each turn.
+    without_exchange : float
+        How many times the time of a pair two ranks take that do not exchange.
+    title : str
+    """
+    right = 1.1 * max(2, *(max(of_turns) for _, of_turns in ways.values()))
+    top = 1.25 * max(2, *(pairs for pairs, _ in ways.values()))
+    times = np.linspace(1 / top, right, 200)
+    figure, ax = plt.subplots(figsize=(6, 4.4))
+    ax.plot(times, 1 / times, color=SERIAL)
+    ax.fill_between(
+        times, 1 / times, where=times >= without_exchange, color=COLORS[2], alpha=0.2, label="sooner than one thread"
+    )
+    ax.axvline(without_exchange, ls="--", color=COLORS[2], label="two ranks without the exchange")
+    ax.plot(1, 1, "o", color=SERIAL)
+    ax.text(0.96, 0.94, "one thread", color=SERIAL, ha="right", va="top")
+    for color, (name, (pairs, of_turns)) in zip(COLORS, ways.items()):
+        ax.plot([min(of_turns), max(of_turns)], [pairs, pairs], color=color)
+        ax.plot(np.median(of_turns), pairs, "s", color=color)
+        ax.text(np.median(of_turns), pairs + 0.06, name, color=color, ha="center")
+    ax.set(xlabel="time of a pair, times that of one thread", xlim=(0, right), ylim=(0, top))
+    ax.set_ylabel("pairs to the level,\ntimes those of one thread")
+    ax.set_title(title)
+    figure.legend(loc="outside lower center", ncols=2)
     plt.show()
