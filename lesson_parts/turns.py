@@ -42,13 +42,13 @@ def train_some(step, source, steps):
     return seen, time.perf_counter() - begin, bytes_sent() - sent
 
 
-def turns_on_rank(batching, plain, makers, turns, ids, vocab):
+def turns_on_rank(batching, plain, makers, turns, steps, ids, vocab):
     """Let all modes take turns on this rank: {mode: [what `train_some` returns, of each turn]}; see `measure`."""
     import horovod.tensorflow as hvd
 
     part = shard(ids, hvd.rank(), hvd.size())
     source = batches(batching, part, vocab, np.random.default_rng(hvd.rank()))
-    steps = max(6, min(200, 100_000 // batching.batch))
+    steps = steps or max(6, min(200, 100_000 // batching.batch))
     alone = plain(start_tables(vocab, DIM, 0), None)
 
     def waiting(*batch):
@@ -66,7 +66,7 @@ def turns_on_rank(batching, plain, makers, turns, ids, vocab):
     return {mode: rows[1:] for mode, rows in found.items()}  # in the first turn TensorFlow compiles
 
 
-def measure(ranks, batching, plain, makers, ids, vocab, turns=9):
+def measure(ranks, batching, plain, makers, ids, vocab, turns=9, steps=None):
     """Let a rank alone, two ranks without an exchange, and strategies take turns, so that disturbances hit all.
 
     Without an exchange there are two modes: with nothing sent, and with an allreduce of one number after each step, so
@@ -84,13 +84,15 @@ def measure(ranks, batching, plain, makers, ids, vocab, turns=9):
     ids, vocab
         The text.
     turns : int
+    steps : int, optional
+        Of a turn; without it 6 to 200, as many as have 100,000 pairs.
 
     Returns
     -------
     dict
         Of each mode, {"speed": pairs/s of all ranks in each turn, "ms": of a step in each turn, "sent": bytes a pair}.
     """
-    results = ranks.run(turns_on_rank, batching, plain, makers, turns, ids, vocab)
+    results = ranks.run(turns_on_rank, batching, plain, makers, turns, steps, ids, vocab)
     found = {}
     for mode in [ALONE, APART, WAITING, *makers]:
         rows = np.array([rank[mode] for rank in results if rank[mode]])
@@ -107,13 +109,13 @@ def low_high(values, digits=2):
 
 
 def show(found):
-    """Make a table of what `measure` found; the speed-up is divided turn by turn, then comes the median."""
+    """Make a table of what `measure` found; the speed-up is divided turn by turn, then come median and quartiles."""
     body = []
     for mode, row in found.items():
         ratio = row["speed"] / found[ALONE]["speed"]
         numbers = [f"{np.median(row['speed']) / 1e3:,.0f}", f"{np.median(row['ms']):,.1f}", f"{row['sent']:,.0f}"]
-        body.append([mode, *numbers, f"{np.median(ratio):.2f}", low_high(ratio)])
-    return table(["", "k pairs/s", "ms a step", "bytes a pair", "speed-up", "smallest to largest"], body)
+        body.append([mode, *numbers, f"{np.median(ratio):.2f}", low_high(np.percentile(ratio, [25, 75]))])
+    return table(["", "k pairs/s", "ms a step", "bytes a pair", "speed-up", "middle half of the turns"], body)
 
 
 def compare(found, one, other):
@@ -141,25 +143,27 @@ def sorted_row(label, ratios):
     return [label, ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))]
 
 
-def draw_runs(axis, runs, shown):
-    """Draw the speed-ups of the recorded runs, a dot each, with their median, and above them this run's own.
+def draw_verdict(axis, runs, shown):
+    """Draw how long two ranks take for the same pairs, one rank = 1: computing, and what the exchange adds.
 
-    The grey band is from the smallest to the largest speed-up of two ranks that exchange nothing, the crosses are those
-    of two ranks that exchange one number. shown: {strategy: what `measure` found, with this strategy in it}.
+    The bars are medians of the recorded runs, the dots the runs. A black mark is where two ranks end that exchange one
+    number. shown: {strategy: what `measure` found now, with this strategy in it}, drawn as a diamond.
     """
     for row, (name, found) in enumerate(shown.items()):
-        free, number, ratios = (in_runs(runs, name, of=mode) for mode in ("apart", "number", "two"))
-        here = np.median(found[name]["speed"] / found[ALONE]["speed"])
-        labels = ["no exchange at all", "a recorded run", "their median", "the run shown", "one number, recorded"]
+        free, number, both = (1 / in_runs(runs, name, of=mode) for mode in ("apart", "number", "two"))
+        begin, end = np.median(free), np.median(both)
+        here = np.median(found[ALONE]["speed"] / found[name]["speed"])
+        labels = ["computing, two ranks", "what the exchange adds", "a recorded run", "one number", "the run shown"]
         labels = [""] * 5 if row else labels
-        axis.plot([min(free), max(free)], [row, row], color="0.85", lw=12, solid_capstyle="butt", label=labels[0])
-        axis.plot(ratios, [row] * len(ratios), "o", color=COLORS[0], alpha=0.7, label=labels[1])
-        axis.plot(np.median(ratios), row, "k|", ms=16, mew=2, label=labels[2])
-        axis.plot(here, row - 0.3, "v", color=COLORS[1], label=labels[3])
-        axis.plot(number, [row + 0.3] * len(number), "kx", ms=4, alpha=0.6, label=labels[4])
-    axis.axvline(1, color="k", lw=1)
-    axis.set(yticks=range(len(shown)), yticklabels=[*shown], xlim=(0, None))
-    axis.invert_yaxis()
+        axis.barh(row, begin, 0.6, color=COLORS[0], label=labels[0])
+        axis.barh(row, end - begin, 0.6, begin, color=COLORS[1], alpha=0.6, label=labels[1])
+        axis.plot(both, [row] * len(both), "o", color="k", ms=4, alpha=0.6, label=labels[2])
+        axis.plot([np.median(number)] * 2, [row - 0.42, row + 0.42], "k", lw=2.5, label=labels[3])
+        axis.plot(here, row, "D", color=COLORS[2], ms=6, mec="white", label=labels[4])
+    axis.axvline(1, color="k", ls="--", lw=1)
+    axis.text(1, -0.55, " one rank", va="bottom")
+    axis.set(yticks=range(len(shown)), yticklabels=[*shown], xlim=(0, None), ylim=(len(shown) - 0.5, -1.1))
+    axis.grid(visible=False)
     axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.16), ncols=2)
 
 
@@ -282,3 +286,27 @@ def quality_table(runs, trained):
         body.append([label, *cells])
     seeds = ", ".join(str(run["settings"]["seed"]) for run in runs)
     return table([f"seeds {seeds}", "WordSim-353", "SimLex-999", "analogies, %", f"found of {asked}"], body)
+
+
+def changes(runs, pairs):
+    """Make a table of what two ranks score beside one: the means, and in how many seeds two score lower.
+
+    Parameters
+    ----------
+    runs : list of dict
+        See `quality_table`.
+    pairs : dict of str to (str, str)
+        The rows: {label: (strategy on one rank, strategy on two)}.
+    """
+    found = [{(row["strategy"], row["ranks"]): row for row in run["rows"]} for run in runs]
+    asked = runs[0]["settings"]["asked"]
+    scores = {"wordsim353": (1, 2), "simlex999": (1, 2), "analogy": (100, 1), "found": (asked, 1)}
+    body = []
+    for label, (first, second) in pairs.items():
+        cells = []
+        for key, (k, n) in scores.items():
+            one, two = np.array([(rows[first, 1][key], rows[second, 2][key]) for rows in found]).T * k
+            means = f"{one.mean():z.{n}f} → {two.mean():z.{n}f}"
+            cells.append(f"{means}, lower in {sum(two < one)} of {len(runs)}")
+        body.append([label, *cells])
+    return table(["1 → 2 ranks", "WordSim-353", "SimLex-999", "analogies, %", f"found of {asked}"], body)
