@@ -16,7 +16,7 @@ def stays_below(level, places, losses):
     places : float array [points]
         Pairs or seconds, ascending; the first is before training.
     losses : float array [..., points]
-        Of each curve the loss at each place; the first is above the level.
+        Of each curve the loss at each place.
 
     Returns
     -------
@@ -34,7 +34,10 @@ def stays_below(level, places, losses):
         raise ValueError(f"{losses.shape[-1]} losses at {len(places)} places: did the text end before the steps?")
 
     def of_one(curve):
-        last = np.flatnonzero(curve > level)[-1]  # the last point above
+        above = np.flatnonzero(curve > level)
+        if not len(above):
+            return places[0]
+        last = above[-1]
         if last == len(curve) - 1:
             return np.inf
         return np.interp(level, [curve[last + 1], curve[last]], [places[last + 1], places[last]])
