@@ -151,13 +151,18 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def leftovers(mark):
-    """{process: its command} of what this session started (it inherits the mark) and is still there."""
+    """{process: its command} of what this session started (it inherits the mark) and is still there.
+
+    Without xdist the tests run in this process, and what removes their folders at its end waits for it.
+    """
     found = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
             ours = process.environ().get(MARK) == mark and process.pid != os.getpid()
-            if ours and process.status() != psutil.STATUS_ZOMBIE:
-                found[process] = " ".join(process.cmdline())[:150]
+            command = " ".join(process.cmdline())
+            ends_with_us = process.ppid() == os.getpid() and "-m helpers.cluster.processes" in command
+            if ours and not ends_with_us and process.status() != psutil.STATUS_ZOMBIE:
+                found[process] = command[:150]
     return found
 
 
