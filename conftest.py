@@ -159,9 +159,11 @@ def leftovers(mark):
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
             ours = process.environ().get(MARK) == mark and process.pid != os.getpid()
+            if not ours or process.status() == psutil.STATUS_ZOMBIE:
+                continue
             command = " ".join(process.cmdline())
             ends_with_us = process.ppid() == os.getpid() and "-m helpers.cluster.processes" in command
-            if ours and not ends_with_us and process.status() != psutil.STATUS_ZOMBIE:
+            if not ends_with_us:
                 found[process] = command[:150]
     return found
 
