@@ -105,6 +105,19 @@ assert len(helpers.text.Vocab.build(words).encode(words)) == 100
     subprocess.run([sys.executable, "-c", code], cwd=rules.ROOT, check=True, timeout=120)
 
 
+def test_a_lean_import_hides_nothing_afterwards():
+    code = """
+import gc, sys
+from helpers.cluster.lean_import import lean_import
+with lean_import():
+    import tensorflow
+assert not {"matplotlib", "sklearn"} & sys.modules.keys()
+import matplotlib, sklearn
+assert gc.isenabled()
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=rules.ROOT, check=True, timeout=120)
+
+
 @pytest.mark.parametrize(
     "line", ["from helpers.cluster import connect", "import helpers.word2vec, helpers.exchange, helpers.plots"]
 )

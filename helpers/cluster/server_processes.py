@@ -82,7 +82,7 @@ class Servers(contextlib.AbstractContextManager):
             log = self.folder / f"{role}{index}-{time.monotonic_ns()}.log"
             self.logs[role, index] = log
             self.processes[role, index] = self._family.start(
-                [sys.executable, "-m", "helpers.cluster.parameter_servers", role],
+                [sys.executable, "-m", "helpers.cluster.server_process", role],
                 env={"TF_CONFIG": json.dumps(config), "CUDA_VISIBLE_DEVICES": ""},
                 log=log,
             )
