@@ -22,6 +22,7 @@ from types import SimpleNamespace
 import cloudpickle
 
 from helpers.cluster.environment import DEFAULT_ENV, limit_threads
+from helpers.cluster.lean_import import lean_import
 from helpers.cluster.live_line import LiveLine
 from helpers.cluster.logs import tail
 from helpers.cluster.processes import Family, kill
@@ -231,7 +232,8 @@ def _say(**facts):
 
 def work(folder):
     """Be one process of the job."""
-    import horovod.tensorflow as hvd
+    with lean_import():
+        import horovod.tensorflow as hvd
 
     if not hvd.gloo_built():  # it would crash
         sys.exit("Horovod Elastic needs Gloo, and this Horovod was built without it: `make setup` builds one with both")
