@@ -41,7 +41,7 @@ def cnn(keras):
         keras.layers.MaxPool2D(),
         keras.layers.Flatten(),
         dense(64, "relu"),
-        dense(10, dtype="float32"),
+        dense(10, dtype=keras.backend.floatx()),
     ]
 
 
