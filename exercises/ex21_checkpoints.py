@@ -40,6 +40,12 @@ def parts_rounded_up(position, n, batch, rank, size):
     return first, first - (-batch // size)
 
 
+def first_ranks_get_more(position, n, batch, rank, size):
+    each, more = divmod(min(batch, n - position), size)
+    first = position + rank * each + min(rank, more)
+    return first, first + each + (rank < more)
+
+
 def beyond_the_last_word(position, n, batch, rank, size):
     return position + batch * rank // size, position + batch * (rank + 1) // size
 
@@ -58,6 +64,10 @@ my_words = Exercise(
                 Mistake(
                     parts_rounded_up,
                     "three ranks share 4 words as 1, 1 and 2; word 6 belongs to rank 2",
+                ),
+                Mistake(
+                    first_ranks_get_more,
+                    "the beginnings are rounded down, so the last rank gets the odd word: 1, 1 and 2",
                 ),
             ],
             hint="three ranks share the words 4 to 7 as 4, 5 and 6 to 7; you have {answer}",

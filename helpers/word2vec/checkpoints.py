@@ -20,7 +20,7 @@ def save_checkpoint(path, variables, progress):
     Raises
     ------
     OSError
-        If it cannot be written; then a previous file at this path is unchanged.
+        If that fails. At this path there is then the previous file or the new one, never a part of one.
     """
     path = Path(path)
     beside = path.with_name(path.name + ".part")
@@ -51,7 +51,7 @@ def read_checkpoint(path):
         with np.load(path) as file:
             header = json.loads(str(file["header"]))
             arrays = [file[f"v{i}"] for i in range(len(file.files) - 1)]
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no whole checkpoint: {error}") from None
     if header.get("format") != FORMAT or header.get("version") != VERSION:
         found = f"{header.get('format')}, version {header.get('version')}"
