@@ -77,63 +77,11 @@ overlap = Exercise(
 )
 
 
-SIX_VECTORS = np.array(
-    [
-        [1.0, 0.0, 0.0],
-        [1.0, 0.2, 0.0],
-        [0.0, 0.0, 2.0],
-        [0.0, 1.0, 2.2],
-        [9.0, 0.5, 30.0],
-        [8.0, 5.0, 9.0],
-    ]
-)
+SIX_HUBS = np.array([[30.0, 0.0], [1.0, 0.1], [1.0, 0.4], [0.2, 2.0], [-1.0, 3.0], [-3.0, -1.0]])
 
 
 def of_length_one(vectors):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-def given_words_left_in(vectors, a, b, c):
-    unit = of_length_one(vectors)
-    return np.argmax(unit @ (unit[b] - unit[a] + unit[c]))
-
-
-def long_vectors(vectors, a, b, c):
-    scores = vectors @ (vectors[b] - vectors[a] + vectors[c])
-    scores[[a, b, c]] = -np.inf
-    return np.argmax(scores)
-
-
-def all_three_added(vectors, a, b, c):
-    unit = of_length_one(vectors)
-    scores = unit @ (unit[a] + unit[b] + unit[c])
-    scores[[a, b, c]] = -np.inf
-    return np.argmax(scores)
-
-
-analogy = Exercise(
-    cases=[
-        Case(
-            args=(SIX_VECTORS, 0, 1, 2),
-            answer=3,
-            mistakes=[
-                Mistake(
-                    given_words_left_in,
-                    "row 2 is one of the words that were given; leave those out",
-                ),
-                Mistake(
-                    long_vectors,
-                    "vectors of length 1 are meant, and a long one has a large dot product",
-                ),
-                Mistake(all_three_added, "row 5 comes nearest to a + b + c; subtract a"),
-            ],
-        ),
-    ],
-    hint="b - a + c comes nearest to row 3 here, not to {answer}",
-)
-
-
-SIX_HUBS = np.array([[30.0, 0.0], [1.0, 0.1], [1.0, 0.4], [0.2, 2.0], [-1.0, 3.0], [-3.0, -1.0]])
 
 
 def lists_of(scores, n):
