@@ -45,7 +45,7 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
     },
     "13": {
         "helpers.word2vec.block_trainer": "pair_weights block_changes highest_rates",
-        "helpers.word2vec.kernel": "dot_products add_weighted train_words",
+        "helpers.word2vec.kernel": "dot_products make_train_words",
         "helpers.word2vec.merging": "merge_changes",
     },
     "14": {"helpers.word2vec.schedule": "schedule bounded_changes"},

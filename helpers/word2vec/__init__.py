@@ -13,7 +13,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "blocks": ["Blocks", "cut_blocks", "interleave", "next_blocks", "noise_table", "pad_text"],
         "checkpoints": ["read_checkpoint", "restore_checkpoint", "save_checkpoint"],
-        "kernel": ["TILE", "copy_row", "logits_to_errors", "tile_weights", "whole_tiles", "write_row"],
+        "kernel": [
+            "TILE", "add_weighted", "copy_rows", "logits_to_errors", "sigmoid", "tile_weights", "whole_tiles",
+            "write_row", "write_two",
+        ],
         "losses": [
             "LOSSES", "Samples", "check_sampler", "draw_samples", "frequency_biases", "full_softmax", "nce",
             "probabilities", "sampled_softmax", "sgns",

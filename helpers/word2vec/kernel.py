@@ -21,10 +21,14 @@ from numba import njit
 
 TILE = 4  # columns of a tile, see above; its rows are two
 FAST = {"fastmath": True, "nogil": True, "error_model": "numpy"}
+fast = njit(**FAST)
 
 
-def fast(function):
-    """Compile a function at its first call, and keep that for the next start where some folder can be written."""
+def kept(function):
+    """Compile a function at its first call, and keep that for the next start where some folder can be written.
+
+    What it calls is compiled into it: only what Python calls needs this.
+    """
     try:
         return njit(function, cache=True, **FAST)
     except RuntimeError:  # neither the folder of this file nor the user's cache
@@ -82,12 +86,13 @@ def dot_products(left, right, first, start, stop, logits):
 
 
 @fast
-def logits_to_errors(errors, weights, i, start, stop, label, largest):
-    """Turn logits into weight * (label - sigmoid), 0 where a logit is out of bounds."""
-    for j in range(start, stop):
-        logit = errors[i, j]
-        error = weights[i, j] * (label - sigmoid(logit))
-        errors[i, j] = error if abs(logit) < largest else np.float32(0)
+def logits_to_errors(errors, weights, first, start, stop, label, largest):
+    """Turn the logits of two rows into weight * (label - sigmoid), 0 where a logit is out of bounds."""
+    for i in range(first, first + 2):
+        for j in range(start, stop):
+            logit = errors[i, j]
+            error = weights[i, j] * (label - sigmoid(logit))
+            errors[i, j] = error if abs(logit) < largest else np.float32(0)
 
 
 @fast
@@ -103,10 +108,12 @@ def add_weighted(errors, i, rows, start, stop, sums):
 
 
 @fast
-def copy_row(table, word, rows, i):
-    """Copy a word's row of a table into row i of `rows`."""
-    for k in range(rows.shape[1]):
-        rows[i, k] = table[word, k]
+def copy_rows(table, words, block, first, stop, rows, at):
+    """Copy the rows of the words in columns first .. stop of a block next to each other, into `rows` from `at` on."""
+    for column in range(first, stop):
+        word = words[block, column]
+        for k in range(rows.shape[1]):
+            rows[at + column - first, k] = table[word, k]
 
 
 @fast
@@ -118,6 +125,66 @@ def write_row(table, word, rate, sums, i):
 
 
 @fast
+def write_two(table, rates, lr, words, block, first, stop, sums):
+    """Write the two rows of `sums` to the words in columns first and first + 1, if that is below stop."""
+    for column in range(first, min(first + 2, stop)):
+        word = words[block, column]
+        write_row(table, word, min(lr, rates[word]), sums, column - first)
+
+
+def make_train_words(dot_products, add_weighted, logits_to_errors):
+    """Make the loop over blocks from its three inner loops, see `train_words`."""
+
+    @fast
+    def train_words(
+        center_table, context_table, center_rates, context_rates, words, weights, window, random, lr, largest
+    ):
+        dim = center_table.shape[1]
+        lr, largest = np.float32(lr), np.float32(largest)
+        everything = words.shape[1]
+        around = everything - random
+        tokens = around - 2 * window
+        in_tiles, columns = weights.shape  # with rows of 0 up to whole tiles
+        first_random = columns - whole_tiles(random)
+        reach = whole_tiles(2 * window + 2)  # columns of two neighbouring centers
+        centers = np.zeros((in_tiles + TILE, dim), np.float32)
+        contexts = np.zeros((columns + TILE, dim), np.float32)
+        # Never cleared: each block writes the same squares, and all others stay 0.
+        errors = np.zeros((in_tiles + TILE, columns + TILE), np.float32)
+        sums = np.zeros((2, dim), np.float32)
+        for block in range(len(words)):
+            copy_rows(center_table, words, block, window, window + tokens, centers, 0)
+            copy_rows(context_table, words, block, 0, around, contexts, 0)
+            copy_rows(context_table, words, block, around, everything, contexts, first_random)
+
+            # E: the error of each pair. Columns that a tile has too many have weight 0.
+            for i in range(0, tokens, 2):
+                dot_products(centers, contexts, i, i, i + reach, errors)
+                dot_products(centers, contexts, i, first_random, columns, errors)
+                logits_to_errors(errors, weights, i, i, i + reach, np.float32(1), largest)
+                logits_to_errors(errors, weights, i, first_random, columns, np.float32(0), largest)
+
+            # E X: what the pairs of a center want of its row.
+            for i in range(0, tokens, 2):
+                add_weighted(errors, i, contexts, i, i + reach, sums)
+                add_weighted(errors, i, contexts, first_random, columns, sums)
+                write_two(center_table, center_rates, lr, words, block, window + i, window + tokens, sums)
+
+            # E^T C: what they want of the rows around it and of the random ones.
+            for j in range(0, around, 2):
+                add_weighted(errors.T, j, centers, max(0, j - 2 * window), min(tokens, j + 2), sums)
+                write_two(context_table, context_rates, lr, words, block, j, around, sums)
+            for j in range(0, random, 2):
+                add_weighted(errors.T, first_random + j, centers, 0, tokens, sums)
+                write_two(context_table, context_rates, lr, words, block, around + j, everything, sums)
+
+    return train_words
+
+
+by_tiles = make_train_words(dot_products, add_weighted, logits_to_errors)
+
+
+@kept
 def train_words(center_table, context_table, center_rates, context_rates, words, weights, window, random, lr, largest):
     """Train blocks one after the other, in place.
 
@@ -136,61 +203,13 @@ def train_words(center_table, context_table, center_rates, context_rates, words,
     largest : float
         A logit beyond +-largest changes nothing.
     """
-    dim = center_table.shape[1]
-    lr, largest = np.float32(lr), np.float32(largest)
-    around = words.shape[1] - random
-    tokens = around - 2 * window
-    in_tiles, columns = weights.shape  # with rows of 0 up to whole tiles
-    first_random = columns - whole_tiles(random)
-    reach = whole_tiles(2 * window + 2)  # columns of two neighbouring centers
-    centers = np.zeros((in_tiles + TILE, dim), np.float32)
-    contexts = np.zeros((columns + TILE, dim), np.float32)
-    errors = np.zeros((in_tiles + TILE, columns + TILE), np.float32)
-    sums = np.zeros((2, dim), np.float32)
-    for block in range(len(words)):
-        for i in range(tokens):
-            copy_row(center_table, words[block, window + i], centers, i)
-        for j in range(around):
-            copy_row(context_table, words[block, j], contexts, j)
-        for j in range(random):
-            copy_row(context_table, words[block, around + j], contexts, first_random + j)
-
-        # The error of each pair. Columns that a tile has too many have weight 0.
-        for i in range(0, tokens, 2):
-            dot_products(centers, contexts, i, i, i + reach, errors)
-            dot_products(centers, contexts, i, first_random, columns, errors)
-            for row in range(i, i + 2):
-                logits_to_errors(errors, weights, row, i, i + reach, np.float32(1), largest)
-                logits_to_errors(errors, weights, row, first_random, columns, np.float32(0), largest)
-
-        # What the pairs of a center want of its row.
-        for i in range(0, tokens, 2):
-            add_weighted(errors, i, contexts, i, i + reach, sums)
-            add_weighted(errors, i, contexts, first_random, columns, sums)
-            for row in range(2):
-                if i + row < tokens:
-                    word = words[block, window + i + row]
-                    write_row(center_table, word, min(lr, center_rates[word]), sums, row)
-
-        # What they want of the rows around it and of the random ones.
-        for j in range(0, around, 2):
-            add_weighted(errors.T, j, centers, max(0, j - 2 * window), min(tokens, j + 2), sums)
-            for row in range(2):
-                if j + row < around:
-                    word = words[block, j + row]
-                    write_row(context_table, word, min(lr, context_rates[word]), sums, row)
-        for j in range(0, random, 2):
-            add_weighted(errors.T, first_random + j, centers, 0, tokens, sums)
-            for row in range(2):
-                if j + row < random:
-                    word = words[block, around + j + row]
-                    write_row(context_table, word, min(lr, context_rates[word]), sums, row)
+    by_tiles(center_table, context_table, center_rates, context_rates, words, weights, window, random, lr, largest)
 
 
 # ---- What ranks exchange
 
 
-@fast
+@kept
 def take_changes(table, common, rows, own, squares):
     """Write what a rank has changed in some rows into `own` [rows, dim], and its squared lengths into `squares`."""
     for i in range(len(rows)):
@@ -202,7 +221,7 @@ def take_changes(table, common, rows, own, squares):
         squares[i] = total
 
 
-@fast
+@kept
 def merge_in_place(total, squares):
     """Do what `merge_changes` does, for `total` [rows, dim] and `squares` [rows]; `total` becomes the change."""
     for i in range(len(total)):
@@ -214,7 +233,7 @@ def merge_in_place(total, squares):
             total[i, k] *= factor
 
 
-@fast
+@kept
 def add_changes(table, common, rows, own, merged):
     """Replace in a rank's rows the change of its own by that of all ranks, and add that to the common rows."""
     for i in range(len(rows)):
