@@ -1,14 +1,27 @@
-"""Of lesson 20: waiting for something to happen, and its two pictures.
+"""Of lesson 20: waiting for something to happen, a process that stands still, and the two pictures.
 
 A log is an array with a row for each step: when it ended, who took it, its loss, its staleness.
 """
 
+import subprocess
+import sys
 import time
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from helpers.plots import COLORS, SERIAL
+
+STAND_STILL = """
+import os, signal, sys, time
+pid, seconds = int(sys.argv[1]), float(sys.argv[2])
+os.kill(pid, signal.SIGSTOP)
+time.sleep(0.05)  # until all its threads stand
+begin = time.time()
+time.sleep(seconds)
+print(begin, time.time())
+os.kill(pid, signal.SIGCONT)
+"""
 
 
 def wait_for(condition, seconds=120):
@@ -17,6 +30,18 @@ def wait_for(condition, seconds=120):
     while not condition():
         assert time.time() < deadline, "it did not happen"
         time.sleep(0.01)
+
+
+def stand_still(pid, seconds=1.0):
+    """Send a process SIGSTOP, and SIGCONT some seconds later; returns begin and end, as `time.time()` says them.
+
+    A process of its own does it. TensorFlow's coordinator holds Python's lock while it copies the data of a call to a
+    worker: if that worker stands still, so does this process, and could not wake it.
+    """
+    command = [sys.executable, "-c", STAND_STILL, str(pid), str(seconds)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    begin, end = map(float, said.split())
+    return begin, end
 
 
 def draw_steps(logs, deaths, holes, *, title):
@@ -49,7 +74,7 @@ def draw_steps(logs, deaths, holes, *, title):
         if hole > 1:
             whole.text(hole / 2, 2.5 * row + 0.5, f"no step for {hole:.1f} s", ha="center", va="center")
     for who in (0, 1):
-        near.plot([], [], color=COLORS[who], lw=6, label=f"a step of number {who}")
+        near.plot([], [], color=COLORS[who], lw=6, label=f"steps of number {who}")
     figure.legend(loc="outside lower center", ncols=2)
     figure.suptitle(title, x=0.02, ha="left")
     plt.show()
@@ -81,7 +106,7 @@ def draw_again(before, again, first, new, *, title, smooth=20):
         lines[0].set_alpha(0.4 if width > 2 else 1)
     axis.axhline(new, color="k", ls=":", lw=1, label="new tables")
     axis.axvline(first, color="k", lw=1)
-    axis.text(first, new, " the file", va="bottom")
+    axis.text(first, new, " the file", va="top")
     axis.set(xlabel="number of the batch", ylabel=f"loss, mean of {smooth} batches", title=title)
     axis.margins(y=0.12)
     axis.legend(loc="center right")
