@@ -95,7 +95,7 @@ def draw_again(before, again, first, new, *, title, smooth=20):
     smooth : int
         A point is the mean of so many batches.
     """
-    _, axis = plt.subplots(figsize=(4.8, 3.2))
+    figure, axis = plt.subplots(figsize=(4.8, 3.6))
     for losses, begin, color, width, name in (
         (before, 0, SERIAL, 6, "before the death"),
         (again, first, COLORS[1], 1.5, "from the file on"),
@@ -109,5 +109,5 @@ def draw_again(before, again, first, new, *, title, smooth=20):
     axis.text(first, new, " the file", va="top")
     axis.set(xlabel="number of the batch", ylabel=f"loss, mean of {smooth} batches", title=title)
     axis.margins(y=0.12)
-    axis.legend(loc="center right")
+    figure.legend(loc="outside lower center", ncols=3, fontsize=9)
     plt.show()
