@@ -54,7 +54,7 @@ def draw_steps(logs, deaths, holes, *, title):
     deaths : dict of str to float
         When.
     holes : dict of str to float
-        The longest time without a step, in seconds. Those of more than a second are written into the lower panel.
+        The longest time without a step, in seconds. Those of more than a second stand in their gaps in the lower panel.
     title : str
     """
     figure, (near, whole) = plt.subplots(2, figsize=(4.8, 6))
@@ -72,7 +72,7 @@ def draw_steps(logs, deaths, holes, *, title):
         panel.grid(False)
     for row, hole in enumerate(holes.values()):
         if hole > 1:
-            whole.text(hole / 2, 2.5 * row + 0.5, f"no step for {hole:.1f} s", ha="center", va="center")
+            whole.text(hole / 2, 2.5 * row + 0.5, f"{hole:.1f} s", ha="center", va="center")
     for who in (0, 1):
         near.plot([], [], color=COLORS[who], lw=6, label=f"steps of number {who}")
     figure.legend(loc="outside lower center", ncols=2)
