@@ -1,5 +1,7 @@
 """The harness of lesson 17: worker 1 of two is slowed every other turn, and what was done meanwhile is counted.
 
+(Lesson 20 draws its batches and numbers its workers in the same way.)
+
 A log is an array with a row for each batch: when it ended, who did it, its loss, its staleness. A turn is (name, begin,
 end), its name "healthy" or "slow".
 """

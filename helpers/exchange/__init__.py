@@ -19,7 +19,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "three_ways": [
             "Hogwild", "OnServer", "loss_and_gradients", "make_steps", "pull_and_push", "rank_step", "run_threads",
-            "train_rank",
         ],
     },
 )

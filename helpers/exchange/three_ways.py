@@ -56,43 +56,6 @@ def rank_step(tables):
     return step
 
 
-def train_rank(tables, centers, others, lr, first=0, before=None):
-    """Train on each rank, each with its own batches; where another rank is gone, end with the steps that were done.
-
-    Parameters
-    ----------
-    tables : list of float32 array
-    centers, others : int array
-        [batches, n] and [batches, n + noise].
-    lr : float
-    first : int
-        The first step; a step of R ranks is R batches.
-    before : callable, optional
-        before(step, tables, log) is called on each rank before each step.
-
-    Returns
-    -------
-    log : list of tuple
-        (time, rank, loss, 0) of each step.
-    tables : list of float32 array
-    """
-    import horovod.tensorflow as hvd
-
-    tables, log = [tf.Variable(each) for each in tables], []
-    step = rank_step(tables)
-    step(centers[0], others[0], tf.constant(0.0))  # compiles
-    for number in range(first, len(centers) // hvd.size()):
-        if before:
-            before(number, tables, log)
-        batch = number * hvd.size() + hvd.rank()
-        try:
-            loss = step(centers[batch], others[batch], tf.constant(lr))
-        except tf.errors.OpError:  # another rank is gone: lesson 20
-            break
-        log.append((time.time(), hvd.rank(), float(loss), 0))
-    return log, [each.numpy() for each in tables]
-
-
 class OnServer:
     """Tables on a parameter server, and a counter that each push raises by one.
 
@@ -187,7 +150,7 @@ class Hogwild:
     tables : list of float32 array
         Their values.
     centers, others : int array
-        The batches, as for `train_rank`.
+        The batches: [batches, n] and [batches, n + noise].
     threads : int
         How many will work on them.
 
