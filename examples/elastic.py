@@ -21,7 +21,7 @@ from types import SimpleNamespace
 
 import cloudpickle
 
-from helpers.cluster.environment import DEFAULT_ENV, limit_threads
+from helpers.cluster.environment import DEFAULT_ENV, keep_autograph_from_horovod, limit_threads
 from helpers.cluster.lean_import import lean_import
 from helpers.cluster.live_line import LiveLine
 from helpers.cluster.logs import tail
@@ -238,6 +238,7 @@ def work(folder):
     if not hvd.gloo_built():  # it would crash
         sys.exit("Horovod Elastic needs Gloo, and this Horovod was built without it: `make setup` builds one with both")
     _listen_on_loopback()
+    keep_autograph_from_horovod()
     limit_threads(1)
     train, arguments = pickle.loads(Path(folder, "train").read_bytes())
     train(*arguments)

@@ -52,6 +52,25 @@ def where(scale=1):
     return hvd.rank(), hvd.local_rank(), hvd.size(), total
 
 
+def rewritten_by_autograph():
+    """The functions of Horovod that TensorFlow rewrites for a step with an allreduce and a tape."""
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+    from tensorflow.python.autograph.impl import conversion
+
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def step():
+        with hvd.DistributedGradientTape(tf.GradientTape()) as tape:
+            loss = weight * hvd.allreduce(weight, op=hvd.Sum, name="of_a_traced_step")
+        return loss, tape.gradient(loss, [weight])[0]
+
+    loss, gradient = map(float, step())
+    horovod = [hvd.allreduce, hvd.DistributedGradientTape]
+    return [name.__name__ for name in horovod if not conversion.is_allowlisted(name)], loss, gradient
+
+
 def die(rank, inside):
     import horovod.tensorflow as hvd
     import tensorflow as tf
@@ -106,6 +125,13 @@ def ipcluster():
 def pair(ipcluster):
     with connect(2) as ranks:
         yield ranks
+
+
+def test_autograph_leaves_horovod_as_it_is(pair):
+    rewritten, loss, gradient = pair.run(rewritten_by_autograph)[0]
+    assert not rewritten
+    assert (loss, gradient) == (2, 4)  # of w * (w + w), the sum of two ranks'
+
 
 
 # Two ranks

@@ -60,6 +60,7 @@ def initialise(members, threads, stacks, env):
     _leave_environment()  # of one that was killed before it could give this engine back
     _before.update(environment.enter(env))
     environment.limit_threads(threads)
+    environment.keep_autograph_from_horovod()
     standing.answer_signal(os.path.join(stacks, str(os.getpid())))
     import horovod.tensorflow as hvd
 
