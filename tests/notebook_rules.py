@@ -48,7 +48,10 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
         "helpers.word2vec.kernel": "dot_products make_train_words",
         "helpers.word2vec.merging": "merge_changes",
     },
-    "14": {"helpers.word2vec.schedule": "schedule bounded_changes"},
+    "14": {
+        "helpers.word2vec.merging": "merge_changes",
+        "helpers.word2vec.schedule": "schedule bounded_changes",
+    },
     "15": {
         "helpers.cluster.sharded_tables": "shards lookup gradients sgd add",
         "helpers.word2vec.model": "merge",

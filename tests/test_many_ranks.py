@@ -8,7 +8,7 @@ import pytest
 from helpers.text.vocab import Vocab
 from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.merging import merge_changes
-from lesson_parts.many_ranks import apart, median_and_spread, merge_contexts, noting, train_text
+from lesson_parts.many_ranks import merge_contexts, noting, train_text
 
 SIZE = 60
 VOCAB = Vocab(["UNK", *map(str, range(1, SIZE))], [0] + [500] * (SIZE - 1))
@@ -31,21 +31,33 @@ def test_the_factor_of_two_equal_changes_is_a_half():
     assert factors == [pytest.approx(0.5)]
 
 
-def test_factors_are_noted_between_intervals_and_not_at_the_end():
-    two_alike = SimpleNamespace(
+def two_alike():
+    """Two ranks that change the same: each allreduce doubles, but for how many intervals there are."""
+    return SimpleNamespace(
         allreduce=lambda own, op, name=None: own if op == "max" else 2 * own, Sum="sum", Max="max", rank=lambda: 0
     )
+
+
+def test_factors_are_noted_between_intervals_and_not_at_the_end():
     factors = []
-    train_text(TEXT, VOCAB, hvd=two_alike, epochs=1, blocks=Blocks(intervals=3), factors=factors)
+    train_text(TEXT, VOCAB, hvd=two_alike(), epochs=1, blocks=Blocks(intervals=3), factors=factors)
     assert factors == [pytest.approx(0.5)] * 2  # the first of three exchanges finds nothing changed
 
 
-@pytest.mark.parametrize("way", ["from anywhere", "neighbours"])
-def test_copies_that_train_apart_agree_by_a_cosine(way):
-    begin, *_ = train_text(TEXT, VOCAB, epochs=1)
-    same, other, rows = apart(TEXT, VOCAB, begin, 2_000, [np.arange(1, SIZE)], way, 0)
-    assert -1 <= same[0] <= 1 and -1 <= other[0] <= 1 and 0 < rows[0] < SIZE
+def test_the_last_exchange_can_have_a_merge_of_its_own():
+    called = []
 
+    def between(total, squares):
+        called.append("between")
+        return total / 2
 
-def test_a_median_has_its_spread_beside_it():
-    assert median_and_spread([3, 1, 2]) == "2.00 (1.00 to 3.00)"
+    def last(total, squares):
+        called.append("last")
+        return total / 2
+
+    train_text(TEXT, VOCAB, hvd=two_alike(), epochs=1, blocks=Blocks(intervals=3), merge=between, last=last)
+    assert called.count("between") >= 3  # one in each of three intervals
+    assert called[called.count("between") :] == ["last"] * called.count("last") != []
+    called.clear()
+    train_text(TEXT, VOCAB, hvd=two_alike(), epochs=1, blocks=Blocks(intervals=3), merge=between)
+    assert set(called) == {"between"}
