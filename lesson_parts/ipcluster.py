@@ -57,4 +57,4 @@ def start_ipcluster(machines, line, config, *, n=2, env=None, timeout=250):
             raise RuntimeError(f"`{line}` starts no controller:\n{log.read_text()[-2000:]}")
         time.sleep(0.1)
     with Client(str(connection), timeout=30) as client:
-        client.wait_for_engines(n, timeout=timeout)
+        client.wait_for_engines(n, timeout=timeout, interactive=False)  # no progress bar
