@@ -80,7 +80,7 @@ def train(steps=60, seed=0, logs=None):
     tables = make_tables(seed + rank)  # different on purpose: the broadcast makes them equal
     hvd.broadcast_variables(tables, root_rank=0)
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)  # or TensorFlow rewrites Horovod, for seconds
     def step(centers, contexts, negatives):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(nce_losses(tables, centers, contexts, negatives))

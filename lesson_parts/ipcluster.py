@@ -1,0 +1,60 @@
+"""What lesson 23 needs to start an ipcluster on hosts: a profile for each, and the waiting until its engines answer."""
+
+import os
+import shlex
+import tempfile
+import time
+from pathlib import Path
+
+from ipyparallel import Client
+
+CONTROLLER = """
+c.HeartMonitor.period = 200  # ms; engines join at a second beat
+c.HeartMonitor.max_heartmonitor_misses = 150
+"""
+
+
+def start_ipcluster(machines, line, config, *, n=2, env=None, timeout=250):
+    """Type a line with `ipcluster start` on host0, and wait until its engines answer.
+
+    `connect` of this process finds the cluster: IPYTHONDIR is set to a new folder, whose default profile it has.
+
+    Parameters
+    ----------
+    machines : laptop_cluster.Hosts
+    line : str
+        Such as "ipcluster start".
+    config : str
+        The text of its ipcluster_config.py.
+    n : int
+        How many engines the line and the configuration start.
+    env : dict of str to str, optional
+        Added to the environment of ipcluster.
+    timeout : float
+        Seconds that the engines may take.
+
+    Raises
+    ------
+    RuntimeError
+        With the end of the log, if ipcluster ends, or has no controller in time.
+    TimeoutError
+        If fewer than n engines are there in time.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="ipcluster-", dir=machines.folder))
+    profile = folder / "profile_default"
+    profile.mkdir()
+    (profile / "ipcluster_config.py").write_text(config)
+    (profile / "ipcontroller_config.py").write_text(CONTROLLER)
+    os.environ["IPYTHONDIR"] = str(folder)
+    env = {**(env or {}), "IPYTHONDIR": str(folder)}
+    log = folder / "log.txt"
+    with open(log, "w") as output:
+        process = machines.start(0, shlex.split(line), env=env, cwd=folder, stdout=output, stderr=output)
+    deadline = time.monotonic() + timeout
+    connection = profile / "security" / "ipcontroller-client.json"
+    while not connection.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"`{line}` starts no controller:\n{log.read_text()[-2000:]}")
+        time.sleep(0.1)
+    with Client(str(connection), timeout=30) as client:
+        client.wait_for_engines(n, timeout=timeout, interactive=False)  # no progress bar
