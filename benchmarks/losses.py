@@ -37,7 +37,7 @@ MANY_SAMPLES = (64, 900, 3_600)  # of the sampled softmax, to see where the full
 MEMORY_LOSSES = ("full_softmax", "sgns")
 FREED_AT_ONCE = {"TF_ENABLE_ONEDNN_OPTS": "0", "MALLOC_MMAP_THRESHOLD_": "1000000"}  # else freed arrays are kept
 SAMPLED = ("sampled_softmax", "sgns")  # trained with each sampler
-RATES = (0.1, 0.3, 1.0)  # of each loss, when all have the same time
+RATES = (0.03, 0.1, 0.3)  # of each loss, when all have the same time
 TABLES = ("machine", "memory", "cost", "rates", "samplers", "sweeps", "precision", "quality")
 
 
@@ -376,7 +376,7 @@ def measured(options, text, small, planted):
         "memory": lambda: memory(options.sizes[-3:]),
         "cost": lambda: cost(options.sizes),
         "rates": lambda: [
-            *compare_rates(planted, PLANTED, by_seeds, 0.1 * options.seconds),
+            *compare_rates(planted, PLANTED, by_seeds, 0.4 * options.seconds),
             *compare_rates(small, BASE, by_seeds, options.seconds),
         ],
         "samplers": lambda: compare_samplers(text, options.pairs, by_seeds),

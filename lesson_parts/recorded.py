@@ -1,5 +1,7 @@
 """The saved results of `python -m benchmarks.losses`, as the tables and the figures that lesson 06 reads."""
 
+from typing import NamedTuple
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -102,34 +104,46 @@ def draw_crossovers(bench, own, title):
     plt.show()
 
 
-def at_best_rate(bench, words):
-    """Of each loss its best rate, the seconds [checks], and the scores [seeds, checks] with this rate: a dict.
+class Best(NamedTuple):
+    """The trainings with one loss at its best rate: lr, seconds and pairs [checks], scores [seeds, checks]."""
 
-    The best rate is that of the highest mean at the end. words: of the vocabulary, 651 or 10,000.
+    lr: float
+    seconds: np.ndarray
+    pairs: np.ndarray
+    scores: np.ndarray
+
+
+def at_best_rate(bench, words):
+    """Of each loss the trainings at its best rate, that of the highest mean at the end: {loss: Best}.
+
+    Seconds and pairs are means of the seeds. words: of the vocabulary, 651 or 10,000.
     """
     score = "twins" if words == 651 else "plurals"
     seeds = bench["settings"]["seeds"]
+    of_text = [row for row in bench["rates"] if row["vocabulary"] == words]
     found = {}
     for loss in LOSSES:
         runs = []
-        for lr in dict.fromkeys(row["lr"] for row in bench["rates"]):
-            where = {"vocabulary": words, "loss": loss, "lr": lr}
-            seconds, scores = series(bench["rates"], "seconds", score, **where)
-            runs.append((lr, seconds.reshape(seeds, -1).mean(axis=0), scores.reshape(seeds, -1)))
-        found[loss] = max(runs, key=lambda run: run[2][:, -1].mean())
+        for lr in dict.fromkeys(row["lr"] for row in of_text):
+            seconds, pairs, scores = (
+                series(of_text, "lr", column, loss=loss, lr=lr)[1].reshape(seeds, -1)
+                for column in ("seconds", "pairs", score)
+            )
+            runs.append(Best(lr, seconds.mean(axis=0), pairs.mean(axis=0), scores))
+        found[loss] = max(runs, key=lambda run: run.scores[:, -1].mean())
     return found
 
 
 def best_rates_table(bench):
-    """The range of the seeds with each loss at its best rate, at the first and at the last look."""
+    """With each loss at its best rate: the rate, the pairs, and the range of the seeds at the first and last look."""
     rows = []
     for words, score in ((651, "twins"), (10_000, "plurals")):
         found = at_best_rate(bench, words)
-        rows.append([f"{words:,} words: best rate", *(f"{lr:g}" for lr, _, _ in found.values())])
-        for look in (0, -1):
-            seconds = found["sgns"][1][look]
-            row = [f"{score} after {seconds:.2g} s"]
-            rows.append(row + [to(scores[:, look]) for _, _, scores in found.values()])
+        first, last = (found["sgns"].seconds[look] for look in (0, -1))
+        rows.append([f"{words:,} words: best rate", *(f"{run.lr:g}" for run in found.values())])
+        rows.append([f"pairs in {last:.1f} s, thousand", *(f"{run.pairs[-1] / 1e3:,.0f}" for run in found.values())])
+        rows.append([f"{score} after {first:.1f} s", *(to(run.scores[:, 0]) for run in found.values())])
+        rows.append([f"{score} after {last:.1f} s", *(to(run.scores[:, -1]) for run in found.values())])
     return table(["3 seeds", *LOSSES], rows)
 
 
@@ -138,18 +152,25 @@ def to(values, digits=3):
     return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
 
 
-def draw_quality(bench, words, score, title):
-    """Draw a score against training time: the full softmax, and the three others as one; bands from worst to best."""
-    found = at_best_rate(bench, words)
+def draw_quality(bench, title):
+    """Draw the scores against training time, 651 words above 10,000: full softmax, and the three others as one.
+
+    Lines are means, bands go from the worst run to the best.
+    """
     full, *others = LOSSES
-    _, axis = plt.subplots(figsize=(6, 3.4))
-    for losses, color, label in (([full], SERIAL, full), (others, COLORS[0], "the three others")):
-        seconds = np.mean([found[loss][1] for loss in losses], axis=0)
-        scores = np.concatenate([found[loss][2] for loss in losses])
-        axis.plot(seconds, scores.mean(axis=0), "o-", color=color, label=label)
-        axis.fill_between(seconds, scores.min(axis=0), scores.max(axis=0), color=color, alpha=0.2, lw=0)
-    axis.set(title=title, xlabel="training, s", ylabel=f"{score} found", xlim=(0, None))
-    axis.legend(loc="upper left")
+    figure, axes = plt.subplots(2, 1, figsize=(6, 5.6))
+    for axis, words, score in zip(axes, (651, 10_000), ("twins", "plurals")):
+        found = at_best_rate(bench, words)
+        for losses, color, label in (([full], SERIAL, full), (others, COLORS[0], "the three others")):
+            seconds = np.mean([found[loss].seconds for loss in losses], axis=0)
+            scores = np.concatenate([found[loss].scores for loss in losses])
+            axis.plot(seconds, scores.mean(axis=0), "o-", color=color, label=label)
+            axis.fill_between(seconds, scores.min(axis=0), scores.max(axis=0), color=color, alpha=0.2, lw=0)
+        axis.set(ylabel=f"{score} found", xlim=(0, None))
+        axis.text(0.98, 0.05, f"{words:,} words", ha="right", transform=axis.transAxes)
+    axes[1].set_xlabel("training, s")
+    axes[0].legend(loc="upper left")
+    figure.suptitle(title)
     plt.show()
 
 

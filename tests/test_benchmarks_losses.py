@@ -150,14 +150,16 @@ def test_recorded_numbers_are_taken_from_their_rows():
 def test_each_loss_has_its_best_rate_by_the_mean_of_the_seeds_at_the_end():
     scores = {0.1: ((3, 5), (4, 6)), 0.3: ((9, 1), (9, 9))}  # rate: of each seed at two looks
     rates = [
-        {"vocabulary": 651, "loss": loss, "lr": lr, "seed": seed, "seconds": look + seed / 2, "twins": score}
+        {"vocabulary": 651, "loss": loss, "lr": lr, "seed": seed, "seconds": look + seed / 2}
+        | {"pairs": 10 * look, "twins": score}
         for loss in LOSSES
         for lr, seeds in scores.items()
         for seed, looks in enumerate(seeds)
         for look, score in enumerate(looks)
     ]
-    lr, seconds, found = recorded.at_best_rate({"settings": {"seeds": 2}, "rates": rates}, 651)["nce"]
-    assert (lr, seconds.tolist(), found.tolist()) == (0.1, [0.25, 1.25], [[3, 5], [4, 6]])
+    best = recorded.at_best_rate({"settings": {"seeds": 2}, "rates": rates}, 651)["nce"]
+    assert (best.lr, best.seconds.tolist(), best.pairs.tolist()) == (0.1, [0.25, 1.25], [0, 10])
+    assert best.scores.tolist() == [[3, 5], [4, 6]]
 
 
 @pytest.mark.parametrize("number, text", [(0.794, "0.79"), (14.4, "14"), (984.2, "980"), (1340, "1,300")])
