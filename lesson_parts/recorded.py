@@ -167,7 +167,7 @@ def draw_quality(bench, title):
             axis.plot(seconds, scores.mean(axis=0), "o-", color=color, label=label)
             axis.fill_between(seconds, scores.min(axis=0), scores.max(axis=0), color=color, alpha=0.2, lw=0)
         axis.set(ylabel=f"{score} found", xlim=(0, None))
-        axis.text(0.98, 0.05, f"{words:,} words", ha="right", transform=axis.transAxes)
+        axis.text(0.98, 0.12, f"{words:,} words", ha="right", transform=axis.transAxes)
     axes[1].set_xlabel("training, s")
     axes[0].legend(loc="upper left")
     figure.suptitle(title)
