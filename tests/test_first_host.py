@@ -1,0 +1,33 @@
+"""The check of the guess in lesson 23: it finds a wrong line, a wrong guess, and nothing in a right one."""
+
+from lesson_parts.first_host import compare
+
+HOSTS = ["host1", "host0", "host0", "host0"]
+RIGHT = [("host1", 0, 0), ("host0", 0, 1), ("host0", 1, 0), ("host0", 2, 0)]
+
+
+def said(places):
+    line = "[{}]<stdout>:{}: HOROVOD_CROSS_RANK={} HOROVOD_LOCAL_RANK={} HOROVOD_RANK={}"
+    return [line.format(rank, host, cross, local, rank) for rank, (host, local, cross) in enumerate(places)]
+
+
+def test_a_right_guess(capsys):
+    assert compare(said(RIGHT), RIGHT, HOSTS)
+    assert capsys.readouterr().out == "correct\n"
+
+
+def test_hosts_in_the_wrong_order(capsys):
+    places = [("host0", 0, 0), ("host0", 1, 0), ("host1", 0, 1), ("host1", 1, 1)]
+    assert not compare(said(places), places, HOSTS)
+    assert "rank 0 is on host0" in capsys.readouterr().out
+
+
+def test_a_cross_rank_that_counts_all_hosts(capsys):
+    guess = [*RIGHT[:2], ("host0", 1, 1), ("host0", 2, 1)]
+    assert not compare(said(RIGHT), guess, HOSTS)
+    assert "rank 2" in capsys.readouterr().out
+    assert not compare(said(RIGHT), RIGHT[:3], HOSTS)
+
+
+def test_nothing_said():
+    assert not compare([], RIGHT, HOSTS)
