@@ -52,7 +52,7 @@ def start_ipcluster(machines, line, config, *, n=2, env=None, timeout=250):
         process = machines.start(0, shlex.split(line), env=env, cwd=folder, stdout=output, stderr=output)
     deadline = time.monotonic() + timeout
     connection = profile / "security" / "ipcontroller-client.json"
-    while not connection.exists():
+    while not (connection.exists() and connection.read_text().rstrip().endswith("}")):  # it may be half written
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"`{line}` starts no controller:\n{log.read_text()[-2000:]}")
         time.sleep(0.1)
