@@ -44,7 +44,7 @@ def stand_still(pid, seconds=1.0):
     return begin, end
 
 
-def draw_steps(logs, deaths, holes, *, title):
+def draw_steps(logs, deaths, holes, *, together=(), title):
     """Draw who takes steps around a death, a mark for each: above the seconds next to it, below all of it.
 
     Parameters
@@ -55,17 +55,20 @@ def draw_steps(logs, deaths, holes, *, title):
         When.
     holes : dict of str to float
         The longest time without a step, in seconds. Those of more than a second stand in their gaps in the lower panel.
+    together : collection of str
+        Those whose steps are steps of both numbers: one lane.
     title : str
     """
     figure, (near, whole) = plt.subplots(2, figsize=(4.8, 6))
     end = max(log[:, 0].max() - deaths[name] for name, log in logs.items())
     for panel, left, right in ((near, -1, 2), (whole, -0.07 * end, 1.02 * end)):
         for row, (name, log) in enumerate(logs.items()):
-            for who in (0, 1):
+            lanes = [(0, 0.5, SERIAL)] if name in together else [(0, 0, COLORS[0]), (1, 1, COLORS[1])]
+            for who, below, color in lanes:
                 when = log[log[:, 1] == who, 0] - deaths[name]
                 when = when[(left < when) & (when < right)]
-                lane = 2.5 * row + who
-                panel.eventplot(when, lineoffsets=lane, linelengths=0.8, linewidths=0.7, colors=COLORS[who])
+                lane = 2.5 * row + below
+                panel.eventplot(when, lineoffsets=lane, linelengths=0.8, linewidths=0.7, colors=color)
         panel.axvline(0, color="k", lw=1)
         panel.set(xlim=(left, right), ylim=(2.5 * len(logs) - 0.9, -0.8), xlabel="seconds since the death")
         panel.set_yticks(2.5 * np.arange(len(logs)) + 0.5, logs)
@@ -73,9 +76,9 @@ def draw_steps(logs, deaths, holes, *, title):
     for row, hole in enumerate(holes.values()):
         if hole > 1:
             whole.text(hole / 2, 2.5 * row + 0.5, f"{hole:.1f} s", ha="center", va="center")
-    for who in (0, 1):
-        near.plot([], [], color=COLORS[who], lw=6, label=f"steps of number {who}")
-    figure.legend(loc="outside lower center", ncols=2)
+    for color, of in ((COLORS[0], "of number 0"), (COLORS[1], "of number 1"), (SERIAL, "of both")):
+        near.plot([], [], color=color, lw=6, label=of)
+    figure.legend(loc="outside lower center", ncols=3, title="steps")
     figure.suptitle(title, x=0.02, ha="left")
     plt.show()
 

@@ -242,9 +242,9 @@ class Runs:
         pairs = zip(self.found[name], self.found[than], strict=False)
         return [outcome.words_per_s / other.words_per_s for outcome, other in pairs]
 
-    def factor(self, name):
-        """By what the sum of changes was multiplied, the median, see `noting`: 1 is the sum, 1 / ranks the mean."""
-        return median(outcome.factor for outcome in self.found[name])
+    def factors(self, name):
+        """By what the sum of changes was multiplied, see `noting`, for each seed: 1 is the sum, 1 / ranks the mean."""
+        return [outcome.factor for outcome in self.found[name]]
 
     def more(self, name, than="1 rank"):
         """How much higher the loss is than that of another run: the mean over the seeds that both have."""

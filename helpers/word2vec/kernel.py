@@ -24,7 +24,7 @@ FAST = {"fastmath": True, "nogil": True, "error_model": "numpy"}
 fast = njit(**FAST)
 
 
-def kept(function):
+def compiled_once(function):
     """Compile a function at its first call, and keep that for the next start where some folder can be written.
 
     What it calls is compiled into it: only what Python calls needs this.
@@ -184,7 +184,7 @@ def make_train_words(dot_products, add_weighted, logits_to_errors):
 by_tiles = make_train_words(dot_products, add_weighted, logits_to_errors)
 
 
-@kept
+@compiled_once
 def train_words(center_table, context_table, center_rates, context_rates, words, weights, window, random, lr, largest):
     """Train blocks one after the other, in place.
 
@@ -209,7 +209,7 @@ def train_words(center_table, context_table, center_rates, context_rates, words,
 # ---- What ranks exchange
 
 
-@kept
+@compiled_once
 def take_changes(table, common, rows, own, squares):
     """Write what a rank has changed in some rows into `own` [rows, dim], and its squared lengths into `squares`."""
     for i in range(len(rows)):
@@ -221,7 +221,7 @@ def take_changes(table, common, rows, own, squares):
         squares[i] = total
 
 
-@kept
+@compiled_once
 def merge_in_place(total, squares):
     """Do what `merge_changes` does, for `total` [rows, dim] and `squares` [rows]; `total` becomes the change."""
     for i in range(len(total)):
@@ -233,7 +233,7 @@ def merge_in_place(total, squares):
             total[i, k] *= factor
 
 
-@kept
+@compiled_once
 def add_changes(table, common, rows, own, merged):
     """Replace in a rank's rows the change of its own by that of all ranks, and add that to the common rows."""
     for i in range(len(rows)):
