@@ -14,7 +14,12 @@ from IPython.core.inputtransformer2 import TransformerManager
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED_MAGICS = {"px", "matplotlib", "time", "capture"}
 # names that are free in the other lessons
-OF_ONE_LESSON = {"lesson_parts.turns": "12", "lesson_parts.many_ranks": "14", "lesson_parts.deaths": "20"}
+OF_ONE_LESSON = {
+    "lesson_parts.turns": "12",
+    "lesson_parts.many_ranks": "14",
+    "lesson_parts.deaths": "20",
+    "lesson_parts.first_host": "23",
+}
 STANDS_IN = {  # lesson: module: what both define, and what must be the same code
     "03": {
         "helpers.text.skipgram": "generate_batch pairs_within draw_reach skipgram_pairs subsample shard",
