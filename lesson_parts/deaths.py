@@ -99,14 +99,13 @@ def draw_again(before, again, first, new, *, title, smooth=20):
         A point is the mean of so many batches.
     """
     figure, axis = plt.subplots(figsize=(4.8, 3.6))
-    for losses, begin, color, width, name in (
-        (before, 0, SERIAL, 6, "before the death"),
-        (again, first, COLORS[1], 1.5, "from the file on"),
+    for losses, begin, color, width, alpha, name in (
+        (before, 0, SERIAL, 6, 0.4, "before the death"),
+        (again, first, COLORS[1], 1.5, 1, "from the file on"),
     ):
         means = losses[: len(losses) // smooth * smooth].reshape(-1, smooth).mean(axis=1)
         middles = begin + smooth * (np.arange(len(means)) + 0.5)
-        lines = axis.plot(middles, means, color=color, lw=width, label=name)
-        lines[0].set_alpha(0.4 if width > 2 else 1)
+        axis.plot(middles, means, color=color, lw=width, alpha=alpha, label=name)
     axis.axhline(new, color="k", ls=":", lw=1, label="new tables")
     axis.axvline(first, color="k", lw=1)
     axis.text(first, new, " the file", va="top")

@@ -181,6 +181,7 @@ def make_train_words(dot_products, add_weighted, logits_to_errors):
     return train_words
 
 
+# Made, so numba cannot keep it: `train_words` is what is kept, with this compiled into it.
 by_tiles = make_train_words(dot_products, add_weighted, logits_to_errors)
 
 
