@@ -12,7 +12,7 @@ from tqdm import tqdm
 from benchmarks.options import at_least, check_writable, positive, write_json
 from helpers.cluster.ranks import connect
 from helpers.exchange.cost_model import allreduce_seconds, fit_line, median_seconds, ring_bytes
-from helpers.exchange.ring import Sockets, bare_ring
+from lesson_parts.ring import Sockets, bare_ring
 
 LEAST = 1024  # bytes; each message is 4 times as large as the one before
 SLOW = 1 << 22  # from this size on, fewer repeats

@@ -8,8 +8,8 @@ import timeit
 import numpy as np
 from numba import njit
 
+from examples.stopwatch import PARTS
 from helpers.word2vec.kernel import FAST, add_weighted, dot_products, logits_to_errors
-from helpers.word2vec.stopwatch import PARTS
 
 REPEATS = 5
 SQUARE = 1_024  # a product of two such matrices runs at the processor's best

@@ -24,11 +24,11 @@ from benchmarks.options import check_writable, positive, write_json
 from helpers.cluster.parameter_servers import attach_servers
 from helpers.cluster.processes import kill
 from helpers.cluster.sharded_tables import bundle, shards
-from helpers.exchange.server_steps import local_word2vec, new_tables, noise, own_pairs
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
 from helpers.word2vec.pair_dataset import pair_dataset
 from laptop_cluster import hosts
+from lesson_parts.server_steps import local_word2vec, new_tables, noise, own_pairs
 
 BATCH, NEGATIVES, WINDOW, DIM, LR = 128, 64, 5, 128, 5.0
 

@@ -57,9 +57,9 @@ def train_on_rank(shards, vocab, epochs, seed, how):
     import horovod.tensorflow as hvd
     import psutil
 
+    from examples.stopwatch import Stopwatch
     from helpers.word2vec import Blocks
     from helpers.word2vec.block_trainer import block_changes, train_blocks
-    from helpers.word2vec.stopwatch import Stopwatch
 
     ticks, compiling = [], []
 

@@ -218,9 +218,9 @@ def train(
 
     import tensorflow as tf
 
+    from examples.stopwatch import Stopwatch
     from helpers.word2vec.block_trainer import train_blocks
     from helpers.word2vec.schedule import bounded_changes, schedule
-    from helpers.word2vec.stopwatch import Stopwatch
 
     planned_blocks, planned_rate = schedule(ranks, vocab)
     rate = planned_rate if alpha is None else alpha

@@ -1,3 +1,3 @@
-"""What one lesson needs besides its subject, such as drawing, taking turns and waiting: a file for one lesson each."""
+"""What one lesson alone needs, or it and the one that shows it: drawing, taking turns, a definition shown before."""
 
 import helpers  # noqa: F401  before TensorFlow, whose log it keeps quiet

@@ -1,6 +1,9 @@
 """For lesson 22: where the time goes while ranks are lost and come, from what their processes reported."""
 
+import matplotlib.pyplot as plt
 import numpy as np
+
+from helpers.plots import COLORS, SERIAL
 
 
 def usual(period):
@@ -35,3 +38,36 @@ def standstill(reports, end, period):
 def undone(report, restored):
     """Whether a `restore` after this report has undone its steps."""
     return any(report["time"] < back["time"] and report["step"] > back["restored"] for back in restored)
+
+
+def draw_changing_ranks(reports, bands, title):
+    """Draw loss and steps per second of a run whose number of ranks changes, and when it stood still.
+
+    Parameters
+    ----------
+    reports : list of dict
+        Of one rank, in the order of time: each has "time" and "seconds" (of a step), "loss" and "size" (ranks).
+    bands : list of (str, float, float)
+        Of each standstill the word for it, and when it began and ended, in seconds of the clock of "time".
+    title : str
+    """
+    zero = reports[0]["time"]
+    figure, axes = plt.subplots(2, sharex=True, figsize=(5.4, 4.6), height_ratios=[3, 2])
+    above, below = axes
+    for size in sorted({report["size"] for report in reports}):
+        of_size = [report for report in reports if report["size"] == size]
+        times = [report["time"] - zero for report in of_size]
+        name = "1 rank" if size == 1 else f"{size} ranks"
+        above.plot(times, [report["loss"] for report in of_size], ".", ms=4, color=COLORS[size], label=name)
+        below.plot(times, [1 / report["seconds"] for report in of_size], ".", ms=4, color=COLORS[size])
+    for word, begin, end in bands:
+        for axis in axes:
+            axis.axvspan(begin - zero, end - zero, color=SERIAL, alpha=0.3, lw=0.5)
+        middle = (begin + end) / 2 - zero
+        said = f"{word}\n{end - begin:.1f} s"
+        above.text(middle, 0.99, said, ha="center", va="top", transform=above.get_xaxis_transform())
+    above.margins(y=0.3)  # room for these words
+    figure.legend(loc="outside lower center", ncols=3, markerscale=3)
+    above.set(ylabel="NCE loss", title=title)
+    below.set(ylabel="steps/s", xlabel="seconds", ylim=(0, None))
+    plt.show()

@@ -37,7 +37,7 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
         "benchmarks.losses": "make_loss adagrad_step mixed_sgns",
     },
     "08": {
-        "helpers.exchange.ring": "ring_allreduce bare_ring",
+        "lesson_parts.ring": "ring_allreduce bare_ring",
         "benchmarks.allreduce": "compare_with_sockets",
     },
     "09": {"helpers.text.skipgram": "shard", "helpers.word2vec.model": "make_tables nce_loss make_step"},
@@ -60,23 +60,22 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
     "15": {
         "helpers.cluster.sharded_tables": "shards lookup gradients sgd add",
         "helpers.word2vec.model": "merge",
-        "helpers.exchange.server_steps": "new_tables noise negative_sampling plain_step own_pairs",
+        "lesson_parts.server_steps": "new_tables noise negative_sampling plain_step own_pairs",
     },
     "16": {
         "helpers.cluster.sharded_tables": "bundle",
-        "helpers.exchange.server_steps": "local_steps local_word2vec",
+        "lesson_parts.server_steps": "local_steps local_word2vec",
     },
     "17": {
-        "helpers.exchange.three_ways": "loss_and_gradients rank_step OnServer pull_and_push Hogwild",
+        "lesson_parts.three_ways": "loss_and_gradients rank_step OnServer pull_and_push Hogwild",
     },
     "18": {"helpers.cluster.sharded_tables": "make_table", "lesson_parts.table_homes": "loopback_bytes"},
     "21": {
-        "helpers.word2vec.resumable": "Recipe Progress epoch_order next_words next_batch",
-        "helpers.word2vec.checkpoints": "save_checkpoint read_checkpoint restore_checkpoint",
+        "lesson_parts.resumable": "Recipe Progress epoch_order next_words next_batch",
+        "lesson_parts.checkpoints": "save_checkpoint read_checkpoint restore_checkpoint",
     },
-    "22": {"helpers.word2vec.resumable": "part_of start_model make_training_step"},
-    "27": {"helpers.digits": "product ProductLayer own_layer cnn OnRanks compiled digits means_and_count"},
-    "28": {"helpers.digits": "twenty wide"},
+    "22": {"lesson_parts.resumable": "part_of start_model"},
+    "27": {"lesson_parts.digits": "product ProductLayer own_layer cnn OnRanks compiled digits means_and_count"},
 }
 PROMPT = re.compile(r'(?<!")\bWhat\s+do\s+you\s+expect\b')  # in quotation marks it is spoken of
 CHOICE = re.compile(r"^<details><summary>([a-z])\) ", re.MULTILINE)

@@ -25,11 +25,11 @@ from benchmarks import (
     strategy_turns,
     words_per_second,
 )
+from examples.stopwatch import Stopwatch
 from helpers.cluster import connect
 from helpers.cluster.environment import limit_threads
 from helpers.text import Vocab, load_corpus
 from helpers.word2vec import Blocks, train_blocks
-from helpers.word2vec.stopwatch import Stopwatch
 
 pytestmark = pytest.mark.ranks
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file

@@ -12,8 +12,9 @@ import psutil
 import pytest
 from shown import shown
 
-from helpers.cluster import connect, kill_after
-from helpers.word2vec import checkpoints
+from helpers.cluster import connect
+from lesson_parts import checkpoints
+from lesson_parts.killed import kill_after
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 MARKS = (

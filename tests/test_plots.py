@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from helpers.plots import stacked_bars
+from lesson_parts.peak_memory import stacked_bars
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from shown import taken
 
 from helpers.exchange.cost_model import ring_bytes
-from helpers.exchange.ring import Sockets, bare_ring, ring_allreduce
+from lesson_parts.ring import Sockets, bare_ring, ring_allreduce
 
 timeline_spans = taken("08", "timeline_spans", json=json, Path=Path).timeline_spans
 

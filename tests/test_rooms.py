@@ -21,8 +21,9 @@ OLD_NAME = re.compile(
     r"|helpers[./]text[./](text8|long_text)\b"
     r"|helpers[./]word2vec[./](dataset|evaluation|export|replicas|samplers|shared_negatives)\b"
     r"|helpers[./]cluster[./](forks|reaper|hosts|elastic|sharded)\b|helpers[./]exercises\b"
-    r"|helpers[./](loss_curves|recorded|table_homes|slow_worker|turns|many_ranks)\b"
-    r"|helpers[./]exchange[./](sockets|training)\b|benchmarks[./]four_losses\b"
+    r"|helpers[./](loss_curves|recorded|table_homes|slow_worker|turns|many_ranks|digits)\b"
+    r"|helpers[./]exchange[./](sockets|training|ring|server_steps|three_ways)\b|benchmarks[./]four_losses\b"
+    r"|helpers[./]cluster[./](killed|straggler)\b|helpers[./]word2vec[./](checkpoints|resumable|stopwatch)\b"
 )
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from helpers.cluster import sharded_tables
 from helpers.cluster.parameter_servers import start_servers
-from helpers.exchange.server_steps import local_steps
+from lesson_parts.server_steps import local_steps
 
 pytestmark = pytest.mark.servers
 ROWS, DIM, BATCH, NOISE, LR = 20_001, 16, 32, 8, 0.3

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from helpers.cluster.straggler import slowed
+from lesson_parts.straggler import slowed
 
 pytestmark = pytest.mark.slow  # a minute of standing and running
 
@@ -72,7 +72,7 @@ def test_it_runs_on_after_an_error_in_the_block(spinning):
 
 
 def test_it_runs_on_after_the_slowing_process_was_killed(spinning):
-    code = f"import time\nfrom helpers.cluster import slowed\nwith slowed({spinning.pid}, 50):\n"
+    code = f"import time\nfrom lesson_parts.straggler import slowed\nwith slowed({spinning.pid}, 50):\n"
     code += "    print('slow', flush=True)\n    time.sleep(60)"
     slower = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert slower.stdout.readline() == b"slow\n"
@@ -83,7 +83,7 @@ def test_it_runs_on_after_the_slowing_process_was_killed(spinning):
 
 def test_a_slowed_process_may_be_killed(spinning, capfd):
     with slowed(spinning.pid, 5):
-        brake = next(child for child in psutil.Process().children() if "helpers.cluster.straggler" in child.cmdline())
+        brake = next(child for child in psutil.Process().children() if "lesson_parts.straggler" in child.cmdline())
         spinning.kill()
         spinning.wait()
         brake.wait(10)
@@ -98,7 +98,7 @@ def test_another_process_with_the_same_id_is_left_alone(spinning, monkeypatch):
 
 
 def test_the_brake_starts_without_tensorflow():
-    code = "import sys, helpers.cluster.straggler; sys.exit('tensorflow' in sys.modules)"
+    code = "import sys, lesson_parts.straggler; sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

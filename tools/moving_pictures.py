@@ -30,7 +30,7 @@ def ring():
     import horovod.tensorflow as hvd
     import numpy as np
 
-    from helpers.exchange import Sockets, ring_allreduce
+    from lesson_parts.ring import Sockets, ring_allreduce
 
     sockets = Sockets(hvd.rank(), hvd.size(), hvd.allgather_object)
     values = np.full(hvd.size(), 10.0 ** hvd.rank(), np.float32)
@@ -81,7 +81,8 @@ def times_and_distance(runs):
 
 def record():
     """Run all of it on ranks of this machine and save what they saw."""
-    from helpers.cluster import connect, slowed
+    from helpers.cluster import connect
+    from lesson_parts.straggler import slowed
 
     with connect(4, cluster=False) as ranks:
         runs = {"ring": ranks.run(ring), "alltoall": ranks.run(alltoall)}

@@ -1,8 +1,6 @@
 """What an exchange costs: bytes and messages of a step, latency and bandwidth, the time to expect."""
 
-import gc
 import os
-import re
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -19,7 +17,6 @@ from helpers.word2vec.merging import due_rows
 SIZES = (1_000, 30_000, 300_000, 3_000_000)  # float32 numbers
 REPEATS = 7
 MEGABYTE = 1e6
-CLEAR_REFS = Path("/proc/self/clear_refs")
 
 
 # ---- Measured
@@ -41,24 +38,6 @@ def bytes_sent():
     if mpi or not counters.exists():
         return np.nan
     return int(counters.read_text().split()[3])
-
-
-def forget_peak():
-    """Let the peak that `peak_memory` returns begin anew, at what is there now."""
-    gc.collect()
-    if CLEAR_REFS.exists():
-        CLEAR_REFS.write_text("5")  # proc(5): resets the peak of the resident memory
-
-
-def peak_memory():
-    """Return the most memory of this process since `forget_peak`, in bytes.
-
-    It is Linux's VmHWM, and nan on a Mac.
-    """
-    if not CLEAR_REFS.exists():
-        return np.nan
-    status = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])
 
 
 def allreduce_seconds(n_bytes, repeats, tensors=1):

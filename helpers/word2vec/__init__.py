@@ -12,7 +12,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "train_blocks",
         ],
         "blocks": ["Blocks", "cut_blocks", "interleave", "next_blocks", "noise_table", "pad_text"],
-        "checkpoints": ["read_checkpoint", "restore_checkpoint", "save_checkpoint"],
         "kernel": [
             "TILE", "add_weighted", "copy_rows", "logits_to_errors", "sigmoid", "tile_weights", "whole_tiles",
             "write_row", "write_two",
@@ -24,13 +23,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "merging": ["due_rows", "make_replicas", "merge_changes"],
         "model": ["make_step", "make_tables", "merge", "nce_loss"],
         "pair_dataset": ["block_pairs", "pair_dataset", "thinned"],
-        "resumable": [
-            "Progress", "Recipe", "expected_draws", "make_training_step", "next_batch", "next_words", "part_of",
-            "start_model", "sum_of_losses",
-        ],
         "schedule": ["bounded_changes", "schedule"],
         "scores": ["neighbours", "scores", "twins_found"],
-        "stopwatch": ["PARTS", "Stopwatch"],
-        "vectors": ["load_vectors", "save_word2vec", "to_keyed_vectors"],
+        "vectors": ["load_vectors", "to_keyed_vectors"],
     },
 )

@@ -7,8 +7,6 @@ import numpy as np
 from gensim.models import KeyedVectors
 from gensim.utils import open as open_any
 
-from helpers.text.files import written_whole
-
 
 def to_keyed_vectors(vectors, words):
     """Make gensim's KeyedVectors, which know row i of `vectors` as `words[i]`.
@@ -53,33 +51,6 @@ def to_keyed_vectors(vectors, words):
     keyed = KeyedVectors(vectors.shape[1])
     keyed.add_vectors(words, vectors)
     return keyed
-
-
-def save_word2vec(keyed, path):
-    """Write vectors in word2vec's text format: "words dim", then a line for each word.
-
-    It is exact for float32. `load_vectors` and gensim's load_word2vec_format read it. The file
-    appears whole or not at all.
-
-    Parameters
-    ----------
-    keyed : gensim.models.KeyedVectors
-    path : str or Path
-
-    Raises
-    ------
-    ValueError
-        For a word with a blank in it, because blanks separate the columns.
-    """
-    for word in keyed.index_to_key:
-        if not word or any(blank in word for blank in " \t\n\r"):
-            raise ValueError(
-                f"{word!r} cannot be written: it is empty or has a blank that separates columns or lines"
-            )
-    with written_whole(path) as file:
-        file.write(f"{len(keyed)} {keyed.vector_size}\n")
-        for word, row in zip(keyed.index_to_key, keyed.vectors, strict=True):
-            file.write(f"{word} {' '.join(map(str, row))}\n")
 
 
 def load_vectors(path):

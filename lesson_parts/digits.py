@@ -45,17 +45,6 @@ def cnn(keras):
     ]
 
 
-def twenty(keras, layers=20, width=10, activation="selu", start="lecun_normal"):
-    """Return many dense layers, the last one without an activation."""
-    hidden = [keras.layers.Dense(width, activation, kernel_initializer=start) for _ in range(layers - 1)]
-    return [keras.layers.Flatten(), *hidden, keras.layers.Dense(10, dtype="float32")]
-
-
-def wide(keras):
-    """Return three dense layers with 1.1 million weights."""
-    return twenty(keras, layers=3, width=1024, activation="relu", start="glorot_uniform")
-
-
 class OnRanks(tf.keras.Sequential):
     """A Keras model whose gradients `distribute`, such as Horovod's tape, averages."""
 

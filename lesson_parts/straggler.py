@@ -42,7 +42,7 @@ def slowed(pid, times, run=0.001):
     if not psutil.pid_exists(pid):
         raise ValueError(f"pid={pid} is no process of this machine")
     process = psutil.Process(pid)
-    brake = start_child("helpers.cluster.straggler", pid, times, run)
+    brake = start_child("lesson_parts.straggler", pid, times, run)
     try:
         brake.stdout.readline()
         if not process.is_running():  # the brake may have found another one that got its id

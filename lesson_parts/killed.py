@@ -1,4 +1,4 @@
-"""A process that is killed while it works; `python -m helpers.cluster.killed` calls what its standard input holds."""
+"""A process that is killed while it works; `python -m lesson_parts.killed` calls what its standard input holds."""
 
 import functools
 import os
@@ -30,7 +30,7 @@ def kill_after(seconds, fn, *args, ready, timeout=60):
     RuntimeError
         If the process ends by itself before, or `ready()` stays false.
     """
-    with start_child("helpers.cluster.killed") as child:
+    with start_child("lesson_parts.killed") as child:
         try:
             child.stdin.buffer.write(cloudpickle.dumps(functools.partial(fn, *args)))
             child.stdin.buffer.flush()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from helpers.word2vec.resumable import Progress
+from lesson_parts.resumable import Progress
 
 FORMAT, VERSION = "word2vec checkpoint", 1
 FIELDS = "step", "epoch", "position", "random"

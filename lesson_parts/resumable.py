@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import tensorflow as tf
 
-from helpers.word2vec.model import make_tables, merge
+from helpers.word2vec.model import make_tables
 
 
 @dataclass(frozen=True)
@@ -113,42 +113,3 @@ def sum_of_losses(tables, centers, contexts, negatives, recipe):
         sampled_values=(negatives, *expected),
     )
     return tf.reduce_sum(losses)
-
-
-def make_training_step(tables, optimizer, recipe, hvd=None):
-    """Compile a step whose gradients are summed over all ranks.
-
-    Parameters
-    ----------
-    tables, optimizer
-        See `start_model`.
-    recipe : Recipe
-    hvd : module, optional
-        horovod.tensorflow, on ranks.
-
-    Returns
-    -------
-    function
-        train_one(progress, text, rank=0, size=1) -> this rank's part of the loss.
-    """
-    ids = tf.TensorSpec([None], tf.int64)
-    number = tf.TensorSpec([], tf.float32)
-
-    @tf.function(autograph=False, input_signature=[ids, ids, ids, number])
-    def step(centers, contexts, negatives, pairs):
-        with tf.GradientTape() as tape:
-            losses = sum_of_losses(tables, centers, contexts, negatives, recipe)
-            loss = losses / pairs
-        if hvd:
-            tape = hvd.DistributedGradientTape(tape, op=hvd.Sum)
-        gradients = tape.gradient(loss, tables)
-        merged = [merge(gradient) for gradient in gradients]
-        optimizer.apply_gradients(zip(merged, tables))
-        return loss
-
-    def train_one(progress, text, rank=0, size=1):
-        centers, contexts, negatives = next_batch(progress, text, recipe)
-        part = part_of(len(centers), rank, size)
-        return step(centers[part], contexts[part], negatives, len(centers))
-
-    return train_one
