@@ -58,7 +58,7 @@ def draw_cpu(races):
             axes.plot([place + shift] * len(each["cpu"]), each["cpu"], "o", color="black", ms=4)
     axes.set_xticks(range(len(races)), [f"{ids:,} ids" for ids in races])
     axes.set_ylabel("CPU time of a step (ms)")
-    axes.legend()
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
     return axes
 
 
