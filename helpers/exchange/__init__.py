@@ -18,7 +18,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "apply_gradients", "batch_gradients", "batch_loss", "batches", "pairs_of", "side_by_side", "start_tables",
         ],
         "three_ways": [
-            "Hogwild", "OnServer", "loss_and_gradients", "make_steps", "pull_and_push", "rank_step", "run_threads",
+            "Hogwild", "OnServer", "all_or_none", "loss_and_gradients", "make_steps", "pull_and_push", "rank_step",
+            "run_threads",
         ],
     },
 )
