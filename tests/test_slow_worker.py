@@ -37,7 +37,7 @@ def test_throughputs_and_shares():
 
 
 def test_the_pace_of_each_and_how_long_worker_0_stood():
-    assert np.allclose(pace_of_each(LOG, TURNS, "slow"), [20 / 1.95, 4 / 1.95])  # the last turn ends with the last batch
+    assert np.allclose(pace_of_each(LOG, TURNS, "slow"), [20 / 1.95, 4 / 1.95])  # of the last turn what was trained
     assert np.isclose(longest_standstill(LOG, TURNS), 0.1)
     gone = LOG[(LOG[:, 1] == 1) | (LOG[:, 0] < 1.3) | (LOG[:, 0] > 1.6)]
     assert np.isclose(longest_standstill(gone, TURNS), 0.4)
