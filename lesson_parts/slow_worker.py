@@ -140,17 +140,16 @@ def pace_of_each(log, turns, name):
     return batches_of_each(log, turns, name) / sum(span for span in spans if span > 0)
 
 
-def share_standing(log, turns, longer=0.1):
-    """The share of the slow turns in which worker 0 ended no batch for more than `longer` seconds."""
+def longest_standstill(log, turns):
+    """The longest time in a slow turn in which worker 0 ended no batch, in seconds."""
     when = np.sort(log[log[:, 1] == 0, 0])
-    stood = total = 0
+    gaps = []
     for name, begin, end in turns:
         begin, end = max(begin, log[:, 0].min()), min(end, log[:, 0].max())
         if name == "slow" and begin < end:
-            gaps = np.diff([begin, *when[(begin < when) & (when < end)], end])
-            stood += gaps[gaps > longer].sum()
-            total += end - begin
-    return stood / total
+            inside = when[(begin < when) & (when < end)]
+            gaps.append(np.diff([begin, *inside, end]).max())
+    return max(gaps)
 
 
 def last_loss(log, batches=40):

@@ -11,8 +11,8 @@ from lesson_parts.slow_worker import (
     costs_table,
     during,
     last_loss,
+    longest_standstill,
     pace_of_each,
-    share_standing,
     shares_left,
     summary,
     throughputs,
@@ -38,10 +38,10 @@ def test_throughputs_and_shares():
 
 def test_the_pace_of_each_and_how_long_worker_0_stood():
     assert np.allclose(pace_of_each(LOG, TURNS, "slow"), [20 / 1.95, 4 / 1.95])  # of the last turn what was trained
-    assert share_standing(LOG, TURNS, longer=0.11) == 0
+    assert np.isclose(longest_standstill(LOG, TURNS), 0.1)
     gone = LOG[(LOG[:, 1] == 1) | (LOG[:, 0] < 1.3) | (LOG[:, 0] > 1.6)]
-    assert np.isclose(share_standing(gone, TURNS, longer=0.11), 0.4 / 1.95)
-    assert np.isclose(share_standing(LOG[LOG[:, 1] == 1], TURNS), 1)
+    assert np.isclose(longest_standstill(gone, TURNS), 0.4)
+    assert np.isclose(longest_standstill(LOG[LOG[:, 1] == 1], TURNS), 1)
 
 
 def test_a_line_for_each_way():
