@@ -1,5 +1,7 @@
 """Exercises of 17_stragglers."""
 
+import math
+
 from exercises import ANYTHING, Case, Exercise, Mistake
 
 
@@ -54,6 +56,45 @@ kept = Exercise(
     ],
     hint="slowdowns of 1 and 5 leave 0.2 synchronously and (1 + 0.2) / 2 asynchronously; "
     "you have {answer}",
+)
+
+
+def share(delay):
+    """The toy's highest rate, divided by that of fresh gradients."""
+    return math.sin(math.pi / (2 * (2 * delay + 1)))
+
+
+highest_rate = Exercise(
+    cases=[
+        Case(
+            args=(1, 100),
+            answer=50,
+            mistakes=[
+                Mistake(
+                    lambda delay, serial: 2 * share(delay),
+                    "the toy's own rate; what share of its rate with fresh gradients is that?",
+                ),
+                Mistake(
+                    lambda delay, serial: 2 * share(delay) * serial,
+                    "the toy bears 2 with fresh gradients, so divide its rate by 2",
+                ),
+            ],
+            hint="one late halves the highest rate, 100 becomes 50; you have {answer}",
+        ),
+        Case(
+            args=(5, 100),
+            answer=100 * share(5),
+            mistakes=[
+                Mistake(
+                    lambda delay, serial: serial / (delay + 1),
+                    "that halves for one late, but five late leave a seventh, not a sixth",
+                ),
+            ],
+            hint="five late leave a seventh, 100 becomes 14.2; you have {answer}",
+        ),
+        Case(args=(0, 80), answer=80, hint="a delay of 0 is serial training: 80; you have {answer}"),
+    ],
+    hint="the toy's rate for this delay, divided by the one for 0, times serial; you have {answer}",
 )
 
 kept_by_window = Exercise(

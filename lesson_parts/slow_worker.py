@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import tensorflow as tf
 
-from helpers.plots import COLORS, SERIAL
+from helpers.plots import COLORS, SERIAL, table
 from helpers.text import pair_batches
 
 
@@ -133,6 +133,25 @@ def batches_of_each(log, turns, name):
     return np.bincount(during(log, turns, name)[:, 1].astype(int), minlength=2)
 
 
+def pace_of_each(log, turns, name):
+    """Batches/s of worker 0 and of worker 1 in turns of this name: [2]."""
+    first, last = log[:, 0].min(), log[:, 0].max()
+    spans = [min(end, last) - max(begin, first) for turn, begin, end in turns if turn == name]
+    return batches_of_each(log, turns, name) / sum(span for span in spans if span > 0)
+
+
+def longest_standstill(log, turns):
+    """The longest time in a slow turn in which worker 0 ended no batch, in seconds."""
+    when = np.sort(log[log[:, 1] == 0, 0])
+    gaps = []
+    for name, begin, end in turns:
+        begin, end = max(begin, log[:, 0].min()), min(end, log[:, 0].max())
+        if name == "slow" and begin < end:
+            inside = when[(begin < when) & (when < end)]
+            gaps.append(np.diff([begin, *inside, end]).max())
+    return max(gaps)
+
+
 def last_loss(log, batches=40):
     """The mean loss of the batches that ended last."""
     return log[log[:, 0].argsort(), 2][-batches:].mean()
@@ -161,6 +180,26 @@ def summary(log, turns, pairs, batches):
     first = log[log[:, 0].argsort()][:batches]
     paces = {name: np.median(each) for name, each in found.items()}
     return paces | {"stalest": log[:, 3].max(), "loss": last_loss(first, batches // 5)}
+
+
+def costs_table(costs, by_exercise):
+    """A table with a line for each way.
+
+    Parameters
+    ----------
+    costs : dict of str to dict
+        {way: its `summary`}.
+    by_exercise : dict of str to str
+        {way: the share that exercise 1 says is left}.
+    """
+    rows = []
+    for way, of in costs.items():
+        slow = f"{of['slow'] / 1e3:.0f}" if "slow" in of else ""
+        left = f"{of['slow'] / of['healthy']:.0%}" if "slow" in of else ""
+        paces = [f"{of['healthy'] / 1e3:.0f}", slow, left, by_exercise[way]]
+        rows.append([way, *paces, f"{of['stalest']:.0f}", f"{of['loss']:.3f}"])
+    columns = ["thousand pairs/s, healthy", "with the straggler", "so left", "by exercise 1"]
+    return table(["", *columns, "highest staleness", "final loss"], rows)
 
 
 # ---- Pictures
@@ -216,10 +255,9 @@ def draw_rates(rates, ends, before):
     for place, (way, losses) in enumerate(ends.items()):
         color, width = (SERIAL, 7) if way == "serial" else (next(colors), 1.5)
         fits = np.array(losses) < top  # not NaN
-        style = "o--" if place == len(ends) - 1 else "o-"
-        line = plt.plot(rates, np.where(fits, losses, np.nan), style, color=color, lw=width, ms=width + 3, label=way)
+        line = plt.plot(rates, np.where(fits, losses, np.nan), "o-", color=color, lw=width, ms=width + 3, label=way)
         line[0].set_alpha(0.4 if way == "serial" else 1)
-        gone = np.array(rates)[~fits] * 1.08 ** (place - 1.5)  # side by side
+        gone = np.array(rates)[~fits] * 1.08 ** (place - 1)  # side by side
         plt.plot(gone, np.full(len(gone), 0.95 * top), "x", color=color, ms=7, mew=2)
     plt.axhline(before, color="k", linestyle=":", label="before")
     plt.xscale("log")

@@ -31,6 +31,25 @@ def loss_and_gradients(rows, others):
     return loss, tape.gradient(loss, [rows, others])
 
 
+def all_or_none(sums):
+    """The sums of a step, none before all have come.
+
+    Of ranks that lose one amid a step each has then changed all tables or none.
+
+    Parameters
+    ----------
+    sums : list of tf.IndexedSlices
+
+    Returns
+    -------
+    list of tf.IndexedSlices
+        The same.
+    """
+    parts = [part for each in sums for part in (each.values, each.indices)]
+    with tf.control_dependencies(parts):
+        return [tf.IndexedSlices(tf.identity(each.values), tf.identity(each.indices)) for each in sums]
+
+
 def rank_step(tables):
     """Make a step that all ranks take together: step(centers, others, lr) returns the loss of this rank's batch.
 
@@ -42,15 +61,13 @@ def rank_step(tables):
     def step(x, y, lr):
         rows = map(tf.gather, tables, (x, y))
         loss, found = loss_and_gradients(*rows)
-        totals = []
+        sums = []
         for each, ids, gradient in zip(tables, (x, y), found):
             part = tf.IndexedSlices(gradient, ids, tf.shape(each))
-            totals.append(hvd.allreduce(part, op=hvd.Sum))
-        came = [part for total in totals for part in (total.values, total.indices)]
-        with tf.control_dependencies(came):
-            for each, total in zip(tables, totals):
-                change = lr * total.values
-                each.scatter_sub(tf.IndexedSlices(change, total.indices))
+            sums.append(hvd.allreduce(part, op=hvd.Sum))
+        for each, total in zip(tables, all_or_none(sums)):
+            change = lr * total.values
+            each.scatter_sub(tf.IndexedSlices(change, total.indices))
         return loss
 
     return step

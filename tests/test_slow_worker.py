@@ -8,8 +8,11 @@ import numpy as np
 
 from lesson_parts.slow_worker import (
     batches_of_each,
+    costs_table,
     during,
     last_loss,
+    longest_standstill,
+    pace_of_each,
     shares_left,
     summary,
     throughputs,
@@ -31,6 +34,20 @@ def test_throughputs_and_shares():
     assert np.allclose(shares_left(LOG, TURNS), 0.6)
     assert len(during(LOG, TURNS, "slow")) == 24
     assert list(batches_of_each(LOG, TURNS, "slow")) == [20, 4]
+
+
+def test_the_pace_of_each_and_how_long_worker_0_stood():
+    assert np.allclose(pace_of_each(LOG, TURNS, "slow"), [20 / 1.95, 4 / 1.95])  # of the last turn what was trained
+    assert np.isclose(longest_standstill(LOG, TURNS), 0.1)
+    gone = LOG[(LOG[:, 1] == 1) | (LOG[:, 0] < 1.3) | (LOG[:, 0] > 1.6)]
+    assert np.isclose(longest_standstill(gone, TURNS), 0.4)
+    assert np.isclose(longest_standstill(LOG[LOG[:, 1] == 1], TURNS), 1)
+
+
+def test_a_line_for_each_way():
+    costs = {"ranks": summary(LOG, TURNS, 3000, 10), "serial": summary(LOG, [("healthy", 0, 4)], 3000, 10)}
+    lines = costs_table(costs, {"ranks": "20%", "serial": ""}).data.split("\n")
+    assert lines[2:] == ["| ranks | 60 | 36 | 60% | 20% | 0 | 4.000 |", "| serial | 48 |  |  |  | 0 | 4.000 |"]
 
 
 def test_the_typical_turn_is_whole_and_has_a_median_number_of_batches():
