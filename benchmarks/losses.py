@@ -32,7 +32,7 @@ from helpers.word2vec.scores import scores, twins_found
 from helpers.word2vec.vectors import to_keyed_vectors
 
 COST = {"batch": 256, "dim": 64, "num_sampled": 64}
-SIZES = (100, 250, 1_000, 4_000, 16_000, 64_000, 200_000, 1_000_000)
+SIZES = (100, 250, 651, 1_000, 4_000, 10_000, 64_000, 200_000, 1_000_000)
 MANY_SAMPLES = (64, 900, 3_600)  # of the sampled softmax, to see where the full one is cheaper
 MEMORY_LOSSES = ("full_softmax", "sgns")
 FREED_AT_ONCE = {"TF_ENABLE_ONEDNN_OPTS": "0", "MALLOC_MMAP_THRESHOLD_": "1000000"}  # else freed arrays are kept

@@ -108,6 +108,7 @@ def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
     words = [f"w{draw.choice('abcdefgh')}{draw.choice('abcdefghij')}" for _ in range(4000)]
     (tmp_path / "tiny.txt").write_text(" ".join(words))
     monkeypatch.setattr(benchmark, "SWEEPS", {"lr": (0.1, 1.0)})
+    monkeypatch.setattr(benchmark, "RATES", (0.1,))
     threads = SimpleNamespace(Pool=lambda size, maxtasksperchild: ThreadPool(size))  # processes would take seconds
     monkeypatch.setattr(benchmark.multiprocessing, "get_context", lambda kind: threads)
     arguments = f"""--corpus {tmp_path}/tiny.txt --vocabulary 80 --small-vocabulary 70 --seeds 1
