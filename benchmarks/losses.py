@@ -335,8 +335,8 @@ def race(title, racers, seconds):
 def compare_rates(text, plan, seeds, seconds):
     """Rows {corpus, vocabulary, part, loss, lr, seed, seconds, pairs, score}, all of the same time of steps.
 
-    part: "tuning", each loss at each rate with a seed of its own; then "race", each at its best rate, the one with the
-    highest mean of its looks, with the other seeds.
+    part: "tuning", each loss at each rate with a seed of its own; then "race", each at its best rate, that of the
+    highest score at the last look, with the other seeds.
     """
     run = {"corpus": text.label, "vocabulary": len(text.vocab)}
     title = f"{len(text.vocab):,} words"
@@ -348,12 +348,9 @@ def compare_rates(text, plan, seeds, seconds):
 
 
 def best_rate(rows, name):
-    """The rate at which a loss has the highest mean of all its scores."""
-    means = {}
-    for lr in RATES:
-        chosen = [row for row in rows if (row["loss"], row["lr"]) == (name, lr)]
-        means[lr] = np.mean([row.get("twins", row.get("plurals")) for row in chosen])
-    return max(means, key=means.get)
+    """The rate at which a loss has the highest score at the last look."""
+    last = {row["lr"]: row.get("twins", row.get("plurals")) for row in rows if row["loss"] == name}
+    return max(last, key=last.get)
 
 
 def compare(text, plan, seeds, pairs, starts=("frequency",), checks=1):

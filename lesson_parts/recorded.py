@@ -172,7 +172,7 @@ def draw_races(bench, title):
         axis.set_xticks(run.seconds, [two_digits(seconds) for seconds in run.seconds])
         axis.minorticks_off()
         axis.set(ylabel="plurals found" if words == 10_000 else "twins found")
-        axis.text(0.98, 0.08, f"{words:,} words", ha="right", transform=axis.transAxes)
+        axis.text(0.02, 0.88, f"{words:,} words", transform=axis.transAxes)
     axes[2].set_xlabel("training, s")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle(title)
