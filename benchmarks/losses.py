@@ -1,8 +1,8 @@
-"""Cost and quality: `python -m benchmarks.losses [--corpus PATH] [--seeds 3] [--seconds 20] [--json OUT]`.
+"""Cost and quality: `python -m benchmarks.losses [--corpus PATH] [--seeds 3] [--seconds 12] [--json OUT]`.
 
-Seven tables: time and memory of a step against the size of the vocabulary; quality after the same wall time, at three
-learning rates, and after the same number of pairs; the three samplers; one setting at a time changed; half precision.
-Lesson 06 plots the JSON.
+Seven tables: time and memory of a step against the size of the vocabulary; quality after the same time of the same
+step, at three learning rates, and after the same number of pairs; the three samplers; one setting at a time changed;
+half precision. Lesson 06 plots the JSON.
 """
 
 import argparse
@@ -32,12 +32,14 @@ from helpers.word2vec.scores import scores, twins_found
 from helpers.word2vec.vectors import to_keyed_vectors
 
 COST = {"batch": 256, "dim": 64, "num_sampled": 64}
-SIZES = (100, 250, 1_000, 4_000, 16_000, 64_000, 200_000, 1_000_000)
+SIZES = (100, 250, 651, 1_000, 4_000, 10_000, 64_000, 200_000, 1_000_000)
 MANY_SAMPLES = (64, 900, 3_600)  # of the sampled softmax, to see where the full one is cheaper
 MEMORY_LOSSES = ("full_softmax", "sgns")
 FREED_AT_ONCE = {"TF_ENABLE_ONEDNN_OPTS": "0", "MALLOC_MMAP_THRESHOLD_": "1000000"}  # else freed arrays are kept
 SAMPLED = ("sampled_softmax", "sgns")  # trained with each sampler
 RATES = (0.03, 0.1, 0.3)  # of each loss, when all have the same time
+LOOKS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # at the scores of a race, as shares of its seconds
+TURN = 0.25  # seconds at most that one training of a race goes on before the next one's turn
 TABLES = ("machine", "memory", "cost", "rates", "samplers", "sweeps", "precision", "quality")
 
 
@@ -55,6 +57,8 @@ class Plan:
 
 
 BASE, PLANTED = Plan(), Plan(dim=32, subsample=1e-3)
+RACE = Plan(batch=COST["batch"], dim=COST["dim"], num_sampled=COST["num_sampled"], sampler="log_uniform")  # as in cost
+RACE_PLANTED = replace(RACE, subsample=None)
 SWEEPS = {
     "num_sampled": (4, 16, 64, 256),
     "subsample": (1e-5, 1e-4, 1e-3, None),
@@ -182,8 +186,8 @@ def start(name, text, plan, seed, known):
     return tables
 
 
-def learn(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss=None, checks=1, judge=quality):
-    """Train until one limit is reached; returns rows (seconds, pairs, scores), `checks` of them, evenly spaced."""
+def learn(name, text, plan, seed, pairs, known=True, loss=None, checks=1):
+    """Train on so many pairs; returns rows (seconds, pairs, scores), `checks` of them, evenly spaced."""
     tf.random.set_seed(seed)
     tables = start(name, text, plan, seed, known)
     loss = loss or make_loss(name, text.vocab.counts, plan.num_sampled, plan.sampler)
@@ -192,10 +196,10 @@ def learn(name, text, plan, seed, pairs=np.inf, seconds=np.inf, known=True, loss
     rows, done, busy = [], plan.batch, 0.0
     for check in range(1, checks + 1):
         begin = time.perf_counter() - busy
-        while done * checks < pairs * check and busy * checks < seconds * check:
+        while done * checks < pairs * check:
             step(*next(batches)).numpy()
             done, busy = done + plan.batch, time.perf_counter() - begin
-        rows.append({"seconds": busy, "pairs": done, **judge(text.label, tables[0].numpy(), text.vocab.words)})
+        rows.append({"seconds": busy, "pairs": done, **quality(text.label, tables[0].numpy(), text.vocab.words)})
     return rows
 
 
@@ -255,21 +259,26 @@ def cost(sizes, runs=3):
     return rows
 
 
-def cost_once(sizes, repeats=5):
-    """Rows {loss, num_sampled, vocabulary, ms}; the losses take turns, so that noise hits all alike."""
+def cost_once(sizes, turns=3):
+    """Rows {loss, num_sampled, vocabulary, ms}; the losses take turns, so that noise hits all alike.
+
+    As in lesson 06 each time is that of the fastest of `turns` times 10 calls (2 of the full softmax above 1,000
+    words); one turn before warms up.
+    """
     rows = []
     for size in tqdm(sizes, "cost", file=sys.stdout, leave=False):
         steps = {(name, COST["num_sampled"]): one_step(name, size) for name in LOSSES}
         steps |= {("sampled_softmax", n): one_step("sampled_softmax", size, n) for n in MANY_SAMPLES if n < size}
         times = {key: [] for key in steps}
-        for key in [*steps] * (repeats + 1):
-            several = 1 if key[0] == "full_softmax" and size > 1000 else 10
-            begin = time.perf_counter()
-            for _ in range(several):
-                steps[key]()
-            times[key].append(1000 * (time.perf_counter() - begin) / several)
+        for turn in range(1 + turns):
+            for key, step in steps.items():
+                for _ in range(2 if key[0] == "full_softmax" and size > 1000 else 10):
+                    begin = time.perf_counter()
+                    step()
+                    if turn > 0:
+                        times[key].append(1000 * (time.perf_counter() - begin))
         for (name, n), ms in times.items():
-            rows.append({"loss": name, "num_sampled": n, "vocabulary": size, "ms": statistics.median(ms[1:])})
+            rows.append({"loss": name, "num_sampled": n, "vocabulary": size, "ms": min(ms)})
     return rows
 
 
@@ -282,15 +291,66 @@ def one_step(name, size, num_sampled=COST["num_sampled"]):
     return lambda: step(*pairs).numpy()
 
 
+class Racer:
+    """A training whose clock runs during its steps only: not while pairs are made, nor while scores are computed."""
+
+    def __init__(self, name, text, plan, seed):
+        tf.random.set_seed(seed)
+        self.run = {"loss": name, "lr": plan.lr, "seed": seed}
+        self.text, self.tables = text, start(name, text, plan, seed, known=True)
+        loss = make_loss(name, text.vocab.counts, plan.num_sampled, plan.sampler)
+        self.step, self.batches = adagrad_step(loss, self.tables, plan.lr), epochs(text, plan, seed)
+        self.step(*next(self.batches)).numpy()  # compiles
+        self.pairs, self.seconds = plan.batch, 0.0
+
+    def go(self, until):
+        """Train until the clock stands at `until`, in seconds."""
+        while self.seconds < until:
+            batch = next(self.batches)
+            begin = time.perf_counter()
+            self.step(*batch).numpy()
+            self.seconds += time.perf_counter() - begin
+            self.pairs += len(batch[0])
+
+    def row(self):
+        found = one_score(self.text.label, self.tables[0].numpy(), self.text.vocab.words)
+        return {**self.run, "seconds": self.seconds, "pairs": self.pairs, **found}
+
+
+def race(title, racers, seconds):
+    """Rows {loss, lr, seed, seconds, pairs, score} of each look; racers take turns, so that noise hits all alike."""
+    looks = [[] for _ in racers]
+    reached = 0.0
+    for share in tqdm(LOOKS, title, file=sys.stdout, leave=False):
+        turns = int(np.ceil((share * seconds - reached) / TURN))
+        for until in np.linspace(reached, share * seconds, turns + 1)[1:]:
+            for racer in racers:
+                racer.go(until)
+        for racer, rows in zip(racers, looks, strict=True):
+            rows.append(racer.row())
+        reached = share * seconds
+    return [row for rows in looks for row in rows]
+
+
 def compare_rates(text, plan, seeds, seconds):
-    """Rows {corpus, vocabulary, loss, lr, seed, seconds, pairs, score}: each loss at each rate, for the same time."""
-    plans = [(seed, name, lr) for seed in range(seeds) for lr in RATES for name in LOSSES]
-    rows = []
-    for seed, name, lr in tqdm(plans, f"{text.label}, rates", file=sys.stdout, leave=False):
-        run = {"corpus": text.label, "vocabulary": len(text.vocab), "loss": name, "lr": lr, "seed": seed}
-        found = learn(name, text, replace(plan, lr=lr), seed, seconds=seconds, checks=4, judge=one_score)
-        rows += [{**run, **row} for row in found]
-    return rows
+    """Rows {corpus, vocabulary, part, loss, lr, seed, seconds, pairs, score}, all of the same time of steps.
+
+    part: "tuning", each loss at each rate with a seed of its own; then "race", each at its best rate, that of the
+    highest score at the last look, with the other seeds.
+    """
+    run = {"corpus": text.label, "vocabulary": len(text.vocab)}
+    title = f"{len(text.vocab):,} words"
+    plans = [(name, text, replace(plan, lr=lr), seeds) for lr in RATES for name in LOSSES]
+    tuning = race(f"{title}, tuning", [Racer(*its) for its in plans], seconds)
+    plans = [(name, text, replace(plan, lr=best_rate(tuning, name)), seed) for seed in range(seeds) for name in LOSSES]
+    found = race(f"{title}, race", [Racer(*its) for its in plans], seconds)
+    return [{**run, "part": part, **row} for part, rows in (("tuning", tuning), ("race", found)) for row in rows]
+
+
+def best_rate(rows, name):
+    """The rate at which a loss has the highest score at the last look."""
+    last = {row["lr"]: row.get("twins", row.get("plurals")) for row in rows if row["loss"] == name}
+    return max(last, key=last.get)
 
 
 def compare(text, plan, seeds, pairs, starts=("frequency",), checks=1):
@@ -359,7 +419,10 @@ def arguments():
         help="rows of the tables of the runs that compare the losses on the corpus (default: 10000)",
     )  # fmt: skip
     parser.add_argument("--seeds", type=positive, default=3, help="runs of each comparison (default: 3)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="wall time of a run on the corpus (default: 10)")
+    parser.add_argument(
+        "--seconds", type=float, default=12.0,
+        help="training time of a run on the corpus in the table `rates`; on planted two thirds, or a sixth (12)",
+    )  # fmt: skip
     parser.add_argument("--pairs", type=positive, default=2_000_000, help="of each run of samplers and settings")
     parser.add_argument("--same-pairs", type=positive, default=1_000_000, help="of the runs that compare the losses")
     parser.add_argument("--sizes", type=positive, nargs="+", default=SIZES, help="vocabularies of the cost of a step")
@@ -376,8 +439,9 @@ def measured(options, text, small, planted):
         "memory": lambda: memory(options.sizes[-3:]),
         "cost": lambda: cost(options.sizes),
         "rates": lambda: [
-            *compare_rates(planted, PLANTED, by_seeds, 0.4 * options.seconds),
-            *compare_rates(small, BASE, by_seeds, options.seconds),
+            *compare_rates(Text("planted", 100), RACE_PLANTED, by_seeds, options.seconds / 6),
+            *compare_rates(planted, RACE_PLANTED, by_seeds, options.seconds * 2 / 3),
+            *compare_rates(small, RACE, by_seeds, options.seconds),
         ],
         "samplers": lambda: compare_samplers(text, options.pairs, by_seeds),
         "sweeps": lambda: sweep(text, options.pairs, by_seeds),
@@ -404,7 +468,8 @@ def main():
         sys.exit(str(error))
     settings = {
         **vars(options), "corpus": text.label, "words": len(text.ids), "vocabulary": len(text.vocab),
-        "cost": COST, "base": asdict(BASE), "planted": asdict(PLANTED),
+        "cost": COST, "race": asdict(RACE), "race_planted": asdict(RACE_PLANTED), "base": asdict(BASE),
+        "planted": asdict(PLANTED),
     }  # fmt: skip
     settings = {name: value for name, value in settings.items() if name not in ("json", "tables")}
     print("Settings:", json.dumps(settings))

@@ -61,51 +61,54 @@ def crossover(sizes, full_ms, sampled_ms):
     return sizes[last] * (sizes[last + 1] / sizes[last]) ** share
 
 
-def crossovers_table(bench, own):
-    """Where the times cross, in words for each sample: recorded, three runs, and the reader's own.
+def crossovers_table(bench, words, own):
+    """Where the times cross, in words for each sample: recorded with 64, 900 and 3,600, and the reader's own with 64.
 
-    own: {samples: (words, full_ms, sampled_ms)}.
+    words: vocabularies [sizes]. own: the reader's (full_ms, sampled_ms) of each round, each [sizes].
     """
     rows = []
-    for n, times in own.items():
-        words, full, sampled = full_beside_sampled(bench, n)
-        runs = [crossover(words, *both) for both in zip(full, sampled)]
-        span = " to ".join(f"{end / n:.1f}" for end in (min(runs), max(runs)))
-        try:
-            yours = crossover(*times)
-            yours = [f"{yours:,.0f} words", f"{yours / n:.1f}"]
-        except ValueError as error:
-            yours = [str(error), ""]
-        rows.append([f"{n:,}", f"{np.median(runs):,.0f} words", f"{np.median(runs) / n:.1f} ({span})", *yours])
-    heads = ["samples", "recorded: equally fast at", "words / samples (3 runs)", "yours: equally fast at"]
-    return table([*heads, "words / samples"], rows)
+    for n in (64, 900, 3_600):
+        sizes, full, sampled = full_beside_sampled(bench, n)
+        runs = [crossover(sizes, *both) for both in zip(full, sampled)]
+        rows.append([f"{n:,}, recorded", *_in_words(runs, n)])
+    try:
+        rows.insert(0, ["64, yours", *_in_words([crossover(words, *both) for both in own], 64)])
+    except ValueError as error:
+        rows.insert(0, ["64, yours", str(error), ""])
+    return table(["samples", "equally fast at, words", "words / samples (3 rounds)"], rows)
 
 
-def draw_crossovers(bench, own, title):
+def _in_words(ends, n):
+    """The median in words, and words / samples as "2.1 (2.0 to 2.2)"."""
+    middle = np.median(ends)
+    return [f"{middle:,.0f}", f"{middle / n:.1f} ({to(np.divide(ends, n), 1)})"]
+
+
+def draw_crossovers(bench, words, own, title):
     """Draw the time of a step of the full softmax, divided by the sampled softmax's, against words / samples.
 
-    own: {samples: (words, full_ms, sampled_ms)}, the reader's, as rings beside the recorded lines.
+    words, own: see `crossovers_table`; the reader's are rings beside the recorded lines.
     """
     _, axis = plt.subplots(figsize=(5, 3.8))
-    for (n, times), mark, color in zip(own.items(), "os^", COLORS):
-        words, full, sampled = full_beside_sampled(bench, n)
+    for n, mark, color in zip((64, 900, 3_600), "os^", COLORS):
+        sizes, full, sampled = full_beside_sampled(bench, n)
         ratio = np.median(full / sampled, axis=0)
-        axis.loglog(words / n, ratio, mark + "-", ms=4, color=color, label=f"{n:,} samples")
-        words, full, sampled = map(np.array, times)
-        axis.loglog(words / n, full / sampled, mark, ms=9, color=color, fillstyle="none")
-    axis.plot([], [], "o", ms=9, color=SERIAL, fillstyle="none", label="yours")
+        axis.loglog(sizes / n, ratio, mark + "-", ms=4, color=color, label=f"{n:,} samples, recorded")
+    for full, sampled in own:
+        axis.loglog(np.divide(words, 64), full / sampled, "o", ms=9, color=COLORS[0], fillstyle="none")
+    axis.plot([], [], "o", ms=9, color=COLORS[0], fillstyle="none", label="64 samples, yours")
     axis.axhline(1, color="k", ls="--", lw=1)
     axis.set(title=title, xlabel="words / samples", ylabel="time of a step: full / sampled")
     axis.set(xlim=(0.9, 12), ylim=(0.4, 9))
     axis.set_xticks([1, 2, 3, 4, 10], [1, 2, 3, 4, 10])
     axis.set_yticks([0.5, 1, 2, 4, 8], [0.5, 1, 2, 4, 8])
     axis.minorticks_off()
-    axis.legend()
+    axis.legend(fontsize=9)
     plt.show()
 
 
-class Best(NamedTuple):
-    """The trainings with one loss at its best rate: lr, seconds and pairs [checks], scores [seeds, checks]."""
+class Raced(NamedTuple):
+    """The trainings with one loss at its best rate: lr, seconds and pairs [looks], scores [seeds, looks]."""
 
     lr: float
     seconds: np.ndarray
@@ -113,37 +116,36 @@ class Best(NamedTuple):
     scores: np.ndarray
 
 
-def at_best_rate(bench, words):
-    """Of each loss the trainings at its best rate, that of the highest mean at the end: {loss: Best}.
+def raced(bench, words):
+    """Of each loss the trainings of the same time, at the rate tuned beforehand: {loss: Raced}.
 
-    Seconds and pairs are means of the seeds. words: of the vocabulary, 651 or 10,000.
+    Seconds and pairs are medians of the seeds. words: of the vocabulary, 100, 651 or 10,000.
     """
-    score = "twins" if words == 651 else "plurals"
-    seeds = bench["settings"]["seeds"]
-    of_text = [row for row in bench["rates"] if row["vocabulary"] == words]
+    score = "plurals" if words == 10_000 else "twins"
     found = {}
     for loss in LOSSES:
-        runs = []
-        for lr in dict.fromkeys(row["lr"] for row in of_text):
-            seconds, pairs, scores = (
-                series(of_text, "lr", column, loss=loss, lr=lr)[1].reshape(seeds, -1)
-                for column in ("seconds", "pairs", score)
-            )
-            runs.append(Best(lr, seconds.mean(axis=0), pairs.mean(axis=0), scores))
-        found[loss] = max(runs, key=lambda run: run.scores[:, -1].mean())
+        where = {"vocabulary": words, "part": "race", "loss": loss}
+        rates, seeds = series(bench["rates"], "lr", "seed", **where)
+        shape = len(set(seeds)), -1
+        seconds, pairs, scores = (
+            series(bench["rates"], "seed", column, **where)[1].reshape(shape) for column in ("seconds", "pairs", score)
+        )
+        found[loss] = Raced(rates[0], np.median(seconds, axis=0), np.median(pairs, axis=0), scores)
     return found
 
 
 def best_rates_table(bench):
-    """With each loss at its best rate: the rate, the pairs, and the range of the seeds at the first and last look."""
+    """Of each loss: its rate, the pairs, and the range of the seeds at each look."""
     rows = []
-    for words, score in ((651, "twins"), (10_000, "plurals")):
-        found = at_best_rate(bench, words)
-        first, last = (found["sgns"].seconds[look] for look in (0, -1))
+    for words in (100, 651, 10_000):
+        found = raced(bench, words)
+        score = "plurals" if words == 10_000 else "twins"
         rows.append([f"{words:,} words: best rate", *(f"{run.lr:g}" for run in found.values())])
-        rows.append([f"pairs in {last:.1f} s, thousand", *(f"{run.pairs[-1] / 1e3:,.0f}" for run in found.values())])
-        rows.append([f"{score} after {first:.1f} s", *(to(run.scores[:, 0]) for run in found.values())])
-        rows.append([f"{score} after {last:.1f} s", *(to(run.scores[:, -1]) for run in found.values())])
+        last = found["sgns"].seconds[-1]
+        rows.append([f"pairs in {last:.0f} s, thousand", *(f"{run.pairs[-1] / 1e3:,.0f}" for run in found.values())])
+        for look, seconds in enumerate(found["sgns"].seconds):
+            ranges = (to(run.scores[:, look]) for run in found.values())
+            rows.append([f"{score} after {two_digits(seconds)} s", *ranges])
     return table(["3 seeds", *LOSSES], rows)
 
 
@@ -152,24 +154,27 @@ def to(values, digits=3):
     return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
 
 
-def draw_quality(bench, title):
-    """Draw the scores against training time, 651 words above 10,000: full softmax, and the three others as one.
+def draw_races(bench, title):
+    """Draw the scores against training time, 100 words above 651 above 10,000.
 
-    Lines are means, bands go from the worst run to the best.
+    Full and sampled softmax: means and bands from the worst seed to the best. The two other losses: means.
     """
-    full, *others = LOSSES
-    figure, axes = plt.subplots(2, 1, figsize=(6, 5.6))
-    for axis, words, score in zip(axes, (651, 10_000), ("twins", "plurals")):
-        found = at_best_rate(bench, words)
-        for losses, color, label in (([full], SERIAL, full), (others, COLORS[0], "the three others")):
-            seconds = np.mean([found[loss].seconds for loss in losses], axis=0)
-            scores = np.concatenate([found[loss].scores for loss in losses])
-            axis.plot(seconds, scores.mean(axis=0), "o-", color=color, label=label)
-            axis.fill_between(seconds, scores.min(axis=0), scores.max(axis=0), color=color, alpha=0.2, lw=0)
-        axis.set(ylabel=f"{score} found", xlim=(0, None))
-        axis.text(0.98, 0.12, f"{words:,} words", ha="right", transform=axis.transAxes)
-    axes[1].set_xlabel("training, s")
-    axes[0].legend(loc="upper left")
+    figure, axes = plt.subplots(3, 1, figsize=(6, 8))
+    styles = {"full_softmax": (SERIAL, "-"), "sampled_softmax": (COLORS[0], "-")}
+    styles |= {"nce": (COLORS[1], ":"), "sgns": (COLORS[2], "--")}
+    for axis, words in zip(axes, (100, 651, 10_000)):
+        for loss, run in raced(bench, words).items():
+            color, style = styles[loss]
+            axis.semilogx(run.seconds, run.scores.mean(axis=0), style, color=color, label=loss)
+            if style == "-":
+                low, high = run.scores.min(axis=0), run.scores.max(axis=0)
+                axis.fill_between(run.seconds, low, high, color=color, alpha=0.2, lw=0)
+        axis.set_xticks(run.seconds, [two_digits(seconds) for seconds in run.seconds])
+        axis.minorticks_off()
+        axis.set(ylabel="plurals found" if words == 10_000 else "twins found")
+        axis.text(0.02, 0.88, f"{words:,} words", transform=axis.transAxes)
+    axes[2].set_xlabel("training, s")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle(title)
     plt.show()
 
@@ -183,7 +188,7 @@ def final(bench, loss, score, words):
 def same_pairs_table(bench):
     """The range of the seeds with each of the four losses, after the same pairs."""
     rows = []
-    for words, score in ((651, "twins"), (10_000, "plurals"), (10_000, "seconds")):
+    for words, score in ((100, "twins"), (651, "twins"), (10_000, "plurals"), (10_000, "seconds")):
         digits = 1 if score == "seconds" else 3
         row = [to(final(bench, loss, score, words), digits) for loss in LOSSES]
         rows.append([f"{words:,} words: {score}", *row])

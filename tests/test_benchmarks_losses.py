@@ -68,6 +68,32 @@ def test_a_loss_by_name_learns(toy, name):
     assert full_softmax(tables, centers, contexts).numpy() < before - 1
 
 
+def test_a_race_looks_at_all_after_each_share_of_the_time_and_takes_turns():
+    class Runner:
+        def __init__(self):
+            self.until = 0
+
+        def go(self, until):
+            visits.append((self, until))
+            self.until = until
+
+        def row(self):
+            return {"seconds": self.until}
+
+    visits, runners = [], [Runner(), Runner()]
+    rows = benchmark.race("test", runners, 2.0)
+    assert [row["seconds"] for row in rows] == 2 * [share * 2.0 for share in benchmark.LOOKS]
+    assert [runner for runner, _ in visits] == runners * (len(visits) // 2)
+    times = [until for _, until in visits[::2]]
+    assert max(np.diff([0, *times])) <= benchmark.TURN
+
+
+def test_the_best_rate_has_the_highest_score_at_the_last_look():
+    scores = {0.03: (0.1, 0.7), 0.1: (0.5, 0.8), 0.3: (0.9, 0.6)}
+    rows = [{"loss": "nce", "lr": lr, "twins": score} for lr, both in scores.items() for score in both]
+    assert benchmark.best_rate([*rows, {"loss": "sgns", "lr": 0.3, "twins": 9}], "nce") == 0.1
+
+
 def test_plurals_by_hand():
     words = ["file", "files", "array", "arrays", "UNK"]
     shifted = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [0, 1, 1], [-1, -1, 0.5]])
@@ -82,6 +108,7 @@ def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
     words = [f"w{draw.choice('abcdefgh')}{draw.choice('abcdefghij')}" for _ in range(4000)]
     (tmp_path / "tiny.txt").write_text(" ".join(words))
     monkeypatch.setattr(benchmark, "SWEEPS", {"lr": (0.1, 1.0)})
+    monkeypatch.setattr(benchmark, "RATES", (0.1,))
     threads = SimpleNamespace(Pool=lambda size, maxtasksperchild: ThreadPool(size))  # processes would take seconds
     monkeypatch.setattr(benchmark.multiprocessing, "get_context", lambda kind: threads)
     arguments = f"""--corpus {tmp_path}/tiny.txt --vocabulary 80 --small-vocabulary 70 --seeds 1
@@ -94,9 +121,9 @@ def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
     assert {row["sampler"] for row in found["samplers"]} == set(SAMPLERS)
     assert {row["loss"] for row in found["memory"]} == set(benchmark.MEMORY_LOSSES)
     assert [row["value"] for row in found["sweeps"]] == [0.1, 1.0]
-    assert {(row["loss"], row["lr"]) for row in found["rates"]} == {
-        (loss, lr) for loss in LOSSES for lr in benchmark.RATES
-    }
+    tuned = {(row["loss"], row["lr"]) for row in found["rates"] if row["part"] == "tuning"}
+    assert tuned == {(loss, lr) for loss in LOSSES for lr in benchmark.RATES}
+    assert {row["seed"] for row in found["rates"] if row["part"] == "race"} == {0}
     planted = [row for table in ("rates", "quality") for row in found[table] if row["corpus"] == "planted"]
     assert all(np.isfinite(row["twins"]) for row in planted)
     assert "Settings:" in capsys.readouterr().out
@@ -147,19 +174,18 @@ def test_recorded_numbers_are_taken_from_their_rows():
     assert recorded.final(bench, "nce", "twins", 10).tolist() == [3, 13]
 
 
-def test_each_loss_has_its_best_rate_by_the_mean_of_the_seeds_at_the_end():
-    scores = {0.1: ((3, 5), (4, 6)), 0.3: ((9, 1), (9, 9))}  # rate: of each seed at two looks
+def test_the_raced_trainings_are_those_of_the_race():
     rates = [
-        {"vocabulary": 651, "loss": loss, "lr": lr, "seed": seed, "seconds": look + seed / 2}
-        | {"pairs": 10 * look, "twins": score}
+        {"vocabulary": 651, "part": part, "loss": loss, "lr": lr, "seed": seed, "seconds": look + seed / 4}
+        | {"pairs": 10 * look, "twins": 3 * seed + look}
+        for part, lr, seeds in (("tuning", 0.3, [3]), ("race", 0.1, [0, 1, 2]))
         for loss in LOSSES
-        for lr, seeds in scores.items()
-        for seed, looks in enumerate(seeds)
-        for look, score in enumerate(looks)
+        for seed in seeds
+        for look in range(2)
     ]
-    best = recorded.at_best_rate({"settings": {"seeds": 2}, "rates": rates}, 651)["nce"]
-    assert (best.lr, best.seconds.tolist(), best.pairs.tolist()) == (0.1, [0.25, 1.25], [0, 10])
-    assert best.scores.tolist() == [[3, 5], [4, 6]]
+    found = recorded.raced({"rates": rates}, 651)["nce"]
+    assert (found.lr, found.seconds.tolist(), found.pairs.tolist()) == (0.1, [0.25, 1.25], [0, 10])
+    assert found.scores.tolist() == [[0, 1], [3, 4], [6, 7]]
 
 
 @pytest.mark.parametrize("number, text", [(0.794, "0.79"), (14.4, "14"), (984.2, "980"), (1340, "1,300")])
