@@ -1,7 +1,7 @@
 """Tables that are cut into shards, one for each parameter server, and steps that touch only some of their rows.
 
-A table is a `tf.Variable` or, of more than 256 KiB and with several servers, TensorFlow's ShardedVariable: shard i holds
-the i-th part of the rows. Save and restore tables by name with `tf.train.Checkpoint(centers=table, ...)`, also to
+A table is a `tf.Variable` or, above 256 KiB and with several servers, TensorFlow's ShardedVariable: shard i holds the
+i-th part of the rows. Save and restore tables by name with `tf.train.Checkpoint(centers=table, ...)`, also to
 another number of servers; each server writes and reads its own shards (on several hosts: in a shared directory).
 """
 
