@@ -3,7 +3,7 @@
 Trains the block trainer on the same text for as many epochs with each number of ranks, all on this machine, in turns.
 Prints words/s of all ranks together and the scores of the vectors. Ranks exchange every `Blocks.interval` words of
 each, at least `Blocks.intervals` times in an epoch: so with more ranks an epoch has fewer exchanges, and each of them
-merges the changes of more ranks.
+merges the changes of more ranks. With --rule interval, rows, rate and merge are those of lesson 14's rule.
 """
 
 import argparse
@@ -17,9 +17,9 @@ from helpers.cluster import RankFailure
 from helpers.text import load_corpus
 
 
-def run(n, ids, vocab, epochs, seed):
+def run(n, ids, vocab, epochs, seed, how):
     """One run: words/s of n ranks, and the quality of their vectors."""
-    results = train_on_ranks(n, ids, vocab, epochs, seed)
+    results = train_on_ranks(n, ids, vocab, epochs, seed, how)
     seconds = max(seconds for _, seconds, *_ in results)
     spent = results[0][-1]["spent"]
     return {
@@ -36,7 +36,7 @@ def measure(words, options):
     ids = vocab.encode(words)
     for seed in range(options.repeats):
         for n in options.ranks:
-            runs[n].append(run(n, ids, vocab, options.epochs, seed))
+            runs[n].append(run(n, ids, vocab, options.epochs, seed, "rule" if options.rule else "loop"))
     return runs
 
 
@@ -96,6 +96,7 @@ def main():
     parser.add_argument("--ranks", type=positive, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--epochs", type=positive, default=5)
     parser.add_argument("--repeats", type=positive, default=3, help="so many seeds (default: 3)")
+    parser.add_argument("--rule", action="store_true", help="exchange by the rule of lesson 14, `schedule`")
     parser.add_argument("--json", metavar="OUT", help="write the runs to this file")
     parser.add_argument("--figure", metavar="OUT", help="draw them into this PNG")
     options = parser.parse_args()

@@ -53,12 +53,13 @@ SCORES = ("wordsim353", "simlex999", "analogy")
 
 def train_on_rank(shards, vocab, epochs, seed, how):
     """On a rank: (vectors, or None on all but rank 0, seconds, pairs, MB of memory with its part of shared pages, and
-    what `roofline.measured` found). how: "loop", "graph" or a number of threads of the loop."""
+    what `roofline.measured` found). how: "loop", "rule" (the loop, exchanges by the rule of lesson 14), "graph" or a
+    number of threads of the loop."""
     import horovod.tensorflow as hvd
     import psutil
 
     from examples.stopwatch import Stopwatch
-    from helpers.word2vec import Blocks
+    from helpers.word2vec import Blocks, bounded_changes, schedule
     from helpers.word2vec.block_trainer import block_changes, train_blocks
 
     ticks, compiling = [], []
@@ -72,7 +73,13 @@ def train_on_rank(shards, vocab, epochs, seed, how):
             report(step, steps, loss, pairs_per_s)
 
     settings = {"dim": DIM, "window": WINDOW, "negatives": NEGATIVES, "threshold": THRESHOLD, "epochs": epochs}
-    settings |= {"block_changes": block_changes} if how == "graph" else {"threads": 1 if how == "loop" else how}
+    if how == "graph":
+        settings["block_changes"] = block_changes
+    else:
+        settings["threads"] = how if isinstance(how, int) else 1
+    if how == "rule":
+        settings["blocks"], settings["lr"] = schedule(hvd.size(), vocab)
+        settings["merge_changes"] = bounded_changes
     stopwatch = Stopwatch(hvd if hvd.size() > 1 else None)
     watched = {"report": tick, "watch": stopwatch.watch, "hvd": stopwatch.hvd}
     vectors = train_blocks(shards[hvd.rank()], vocab, **settings, seed=seed, **watched)

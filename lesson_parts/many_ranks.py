@@ -246,23 +246,27 @@ class Runs:
         """By what the sum of changes was multiplied, see `noting`, for each seed: 1 is the sum, 1 / ranks the mean."""
         return [outcome.factor for outcome in self.found[name]]
 
+    def wordsim(self, name):
+        """WordSim-353 of each seed."""
+        return [outcome.wordsim for outcome in self.found[name]]
+
+    def above(self, name, than="1 rank"):
+        """How much higher the loss is than that of another run with the same seed, for each seed that both have."""
+        pairs = zip(self.losses(name), self.losses(than), strict=False)
+        return [loss - other for loss, other in pairs]
+
     def more(self, name, than="1 rank"):
         """How much higher the loss is than that of another run: the mean over the seeds that both have."""
-        pairs = zip(self.losses(name), self.losses(than), strict=False)
-        return mean(loss - other for loss, other in pairs)
+        return mean(self.above(name, than))
 
     def table(self, *names):
-        """A row for each name: loss, what it is above one rank's, WordSim-353, bytes a word; ranges of the seeds."""
+        """A row for each name: seeds, the range of their losses, how much above one rank's they are, bytes a word."""
         rows = []
         for name in names:
-            outcomes = self.found[name]
-            wordsim = spread([outcome.wordsim for outcome in outcomes], 2)
-            rows.append(
-                [name, len(outcomes), spread(self.losses(name), 3), f"{self.more(name):.2f}", wordsim]
-                + [f"{self.sent(name):.0f}"]
-            )
-        head = "run", "seeds", "held-out loss", "above 1 rank", f"WordSim ({self.covered} pairs)", "bytes a word"
-        return table(head, rows)
+            losses = self.losses(name)
+            numbers = f"{self.more(name):.2f}", f"{self.sent(name):.0f}"
+            rows.append([name, len(losses), spread(losses, 3), *numbers])
+        return table(["run", "seeds", "held-out loss", "above 1 rank", "bytes a word"], rows)
 
 
 def spread(values, places):

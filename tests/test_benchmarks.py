@@ -156,10 +156,11 @@ def test_long_text(ranks, tmp_path, monkeypatch, capsys):
     assert "60,000 words" in capsys.readouterr().out
 
 
-def test_many_ranks(ranks, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("rule", [[], ["--rule"]], ids=["without the rule", "with it"])
+def test_many_ranks(rule, ranks, tmp_path, monkeypatch, capsys):
     out, figure = tmp_path / "out.json", tmp_path / "out.png"
     monkeypatch.setattr(words_per_second, "connect", lambda n, **options: nullcontext(ranks))
-    small = ["--corpus", "planted", "--ranks", 2, "--epochs", 1, "--repeats", 1]
+    small = ["--corpus", "planted", "--ranks", 2, "--epochs", 1, "--repeats", 1, *rule]
     run(many_ranks, [*small, "--json", out, "--figure", figure], monkeypatch)
     (found,) = json.loads(out.read_text())["runs"]["2"]
     assert found["words_per_s"] > 0 and 0 <= found["waiting"] < 1
