@@ -24,11 +24,10 @@ DEFINITIONS = (
     "class OwnedRows(",
     "def make_top(",
     "def partial_tape(",
-    "def sharded_step(",
+    "def plain_tape(",
+    "def table_step(",
     "def make_shard(",
-    "def zipf_batch(",
-    "def fifty(",
-    "def timed(",
+    "def own_batch(",
     "def pull_own(",
     "def steps_of_kind(",
     "silent = steps_of_kind(",
@@ -58,7 +57,7 @@ def measure(cycle, ranks, rows):
     """{kind: three times in ms} on new ranks."""
     env = {"TF_USE_LEGACY_KERAS": "1", "HOROVOD_CYCLE_TIME": str(cycle)}
     with connect(ranks, cluster=False, env=env) as found:
-        found.view.push({"ROWS": 10 * rows, "DIM": 128, "BATCH": 1024})
+        found.view.push({"ROWS": 10 * rows, "DIM": 128})
         for cell in cells_of_ranks(LESSON):
             found.view.execute(cell)
         return take_turns({kind: lambda kind=kind: milliseconds(found, kind) for kind in KINDS}, 3)

@@ -1,6 +1,8 @@
-"""The harness of lesson 19: its table on servers or in one process, bytes of an exchange, homes that take turns."""
+"""The harness of lesson 19: its table on servers, bytes and calls of an exchange, homes that take turns."""
 
+import math
 import time
+from collections import Counter
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,6 +13,7 @@ from helpers.cluster.sharded_tables import bundle, lookup, make_table, shards
 from helpers.word2vec.model import merge
 
 STEPS = 50  # of a bundle
+CALLS = "Horovod"  # how the names of its operations begin
 
 # ---- Homes without ranks
 
@@ -54,6 +57,17 @@ def _step_on(strategy, make_top, batch_of, rows, dim, lr=0.05):
     return step
 
 
+def zipf_batch(number, rows, ids=1024):
+    """Batch `number` of a table: ids, int32, small ones most often, and a label of each, 0.0 or 1.0.
+
+    The logarithm of id + 1 is drawn evenly. The same number and rows give the same batch in every process.
+    """
+    drawn = tf.random.stateless_uniform([ids], [0, number], dtype=tf.float64)
+    found = tf.cast(tf.exp(drawn * math.log(rows)), tf.int32) - 1
+    odd = tf.cast(found, tf.int64) * 7919 // 13 % 2
+    return found, tf.cast(odd, tf.float32)
+
+
 def _numbers(part, parts):
     """Batch numbers part, part + parts, ... as a dataset for `bundle`."""
     return tf.data.Dataset.range(10**9).shard(parts, part).map(lambda number: (number,))
@@ -62,7 +76,7 @@ def _numbers(part, parts):
 def home_in_process(make_top, batch_of, rows, dim, parts=1):
     """Put the table into this process; returns run(bundles), which trains STEPS steps each and returns seconds.
 
-    A step is on `parts` batches together: numbers 0 and 1, then 2 and 3, ...
+    It takes the servers' step. A step is on `parts` batches together: numbers 0 and 1, then 2 and 3, ...
     """
 
     def together(number, rows):
@@ -119,6 +133,44 @@ def count_bytes(exchange, batches):
     return min(means)
 
 
+def collectives(steps):
+    """The Horovod calls in the graph of a tf.function of an int32: {name of the operation: how many}."""
+    graph = steps.get_concrete_function(tf.constant(0)).graph.as_graph_def()
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    return dict(sorted(Counter(node.op for node in nodes if node.op.startswith(CALLS)).items()))
+
+
+def fifty(step, batch_of, rows):
+    """Make 50 steps one function of the number of the first batch, which returns their mean loss, and compile it.
+
+    Parameters
+    ----------
+    step : callable
+        Takes what `batch_of` returns; returns a loss.
+    batch_of : callable
+        batch_of(number, rows) returns ids and labels.
+    rows : int
+        Of the table.
+    """
+
+    @tf.function
+    def steps(first):
+        total = 0.0
+        for number in tf.range(first, first + STEPS):
+            total += step(*batch_of(number, rows))
+        return total / STEPS
+
+    steps(tf.constant(1_000_000))
+    return steps
+
+
+def timed(steps, calls):
+    """The losses of so many calls of what `fifty` made, from batch 0 on, and the seconds that they took."""
+    began = time.perf_counter()
+    losses = [float(steps(tf.constant(STEPS * call))) for call in range(calls)]
+    return losses, time.perf_counter() - began
+
+
 def take_turns(ways, turns=5):
     """Call all functions of {name: function} in turns, each turn from another one on: {name: list of results}."""
     found, names = {name: [] for name in ways}, [*ways]
@@ -137,7 +189,8 @@ def draw_turns(found, unit, colors):
         axes.barh(row, middle, color=colors[row], alpha=0.35, height=0.6)
         axes.plot(turns, [row] * len(turns), "o", color=colors[row], ms=5)
         print(f"{name:22}{middle:5.{digits}f} {unit} ({min(turns):.{digits}f} to {max(turns):.{digits}f})")
-    axes.set(yticks=range(len(found)), yticklabels=found, xlabel=unit, xlim=(0, None))
+    axes.set(yticks=range(len(found)), yticklabels=found, xlabel=unit)
+    axes.set_xlim(left=min(0, *(min(turns) for turns in found.values())))
     axes.set_ylim(len(found) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
     return axes

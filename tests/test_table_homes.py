@@ -1,10 +1,19 @@
-"""The harness of lesson 19: turns begin with each home in turn; bytes are counted; a process trains on all parts."""
+"""The harness of lesson 19: turns begin with each home in turn; bytes and calls are counted; all homes train alike."""
 
+import json
 import socket
 
+import notebook_rules as rules
+import numpy as np
+import pytest
 import tensorflow as tf
+import tf_keras
 
-from lesson_parts.table_homes import count_bytes, home_in_process, take_turns
+from helpers.cluster import make_table
+from lesson_parts import table_homes
+from lesson_parts.table_homes import collectives, count_bytes, fifty, home_in_process, take_turns, timed, zipf_batch
+
+LESSON = rules.ROOT / "notebooks" / "19_sharded_on_ranks.ipynb"
 
 
 def test_each_turn_begins_with_another_way():
@@ -41,3 +50,56 @@ def test_the_process_trains_on_the_batches_of_all_ranks():
     seen.clear()  # what compiled it
     assert run(1) > 0
     assert sorted(seen) == list(range(100, 200))
+
+
+def shown(*names):
+    """The lesson's own definitions of these names, with Keras 2 in place of tf.keras."""
+    sources = ["".join(cell["source"]) for cell in json.loads(LESSON.read_text(encoding="utf-8"))["cells"]]
+    space = {"tf": tf, "tf_keras": tf_keras}
+    for name in names:
+        source = next(source for source in sources if f"def {name}(" in source or f"class {name}(" in source)
+        exec(source.partition("\n")[2].replace("tf.keras", "tf_keras"), space)
+    return [space[name] for name in names]
+
+
+def test_the_servers_step_and_the_step_that_the_lesson_shows_have_the_same_losses():
+    make_top, table_step, plain_tape, owned_rows = shown("make_top", "table_step", "plain_tape", "OwnedRows")
+    here = tf.distribute.get_strategy()
+    theirs = table_homes._step_on(here, make_top, lambda number, rows: zipf_batch(number, rows, 64), 100, 4)
+    table = owned_rows(make_table(here, (100, 4), -0.05, 0.05), tf.gather)
+    ours = table_step(table, make_top(4), plain_tape)
+    numbers = tf.range(20)
+    expected = np.array([theirs(number) for number in numbers])
+    assert expected[-1] < 0.98 * expected[0]
+    assert np.allclose([ours(*zipf_batch(number, 100, 64)) for number in numbers], expected, rtol=1e-5, atol=0)
+
+
+def test_a_batch_names_small_ids_most_often_and_each_id_has_one_label():
+    batches = [zipf_batch(tf.constant(number), 1000) for number in range(20)]
+    ids, labels = (np.concatenate(column) for column in zip(*batches))
+    assert ids.min() == 0 and 900 < ids.max() < 1000
+    assert (ids < 31).mean() == pytest.approx(0.5, abs=0.02)  # the logarithm of 32 is half that of 1,000
+    assert len({*zip(ids, labels)}) == len({*ids})
+
+
+def test_fifty_steps_are_one_function_from_the_batch_that_it_is_given():
+    steps = fifty(lambda number: tf.cast(number, tf.float32), lambda number, rows: (number * rows,), 2)
+    losses, seconds = timed(steps, 3)
+    assert losses == [49, 149, 249]  # the means of 0, 2, ... 98, of 100, ... 198, and so on
+    assert seconds > 0
+
+
+def test_the_calls_of_a_step_are_counted_in_its_graph_and_in_the_functions_that_it_calls(monkeypatch):
+    @tf.function
+    def inner(x):
+        return tf.matmul(x, x)
+
+    @tf.function
+    def steps(number):
+        x = tf.fill([2, 2], number)
+        for _ in tf.range(3):  # one operation of the graph, whatever it repeats
+            x = inner(x)
+        return tf.matmul(x, x)
+
+    monkeypatch.setattr(table_homes, "CALLS", "MatMul")
+    assert collectives(steps) == {"MatMul": 2}
