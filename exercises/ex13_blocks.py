@@ -43,7 +43,7 @@ def turned_round(*given):
     return products(*given, error_of=lambda logits, labels, weights: weights * (sigmoid(logits) - labels))
 
 
-def all_pairs_alike(*given):
+def all_squares_alike(*given):
     return products(*given, error_of=lambda logits, labels, weights: labels - sigmoid(logits))
 
 
@@ -86,7 +86,7 @@ three_products = Exercise(
                     other_order, "both are there, in the other order: what the rows of the centers get comes first"
                 ),
                 Mistake(turned_round, "the sign is turned round: the error is label - sigmoid"),
-                Mistake(all_pairs_alike, "each pair counts as much as its weight, a white square nothing"),
+                Mistake(all_squares_alike, "each square counts as much as its weight, a white one nothing"),
                 Mistake(no_sigmoid, "the error is label - sigmoid(logit); yours takes the logit itself"),
                 Mistake(weighted_label, "the weight is a factor of label - sigmoid, not of the label alone"),
                 Mistake(moved_centers, "the contexts want their changes of the centers as they were before the step"),
@@ -96,9 +96,9 @@ three_products = Exercise(
             args=far,
             answer=products(*far()),
             mistakes=[
-                Mistake(no_bound, "a pair with a logit of 8 or -8 changes something, and should not"),
-                Mistake(one_bound, "a pair with a logit of -8 is also beyond the bound"),
-                Mistake(cut_logits, "a logit beyond the bound is not cut to 6: its pair changes nothing"),
+                Mistake(no_bound, "a square with a logit of 8 or -8 changes something, and should not"),
+                Mistake(one_bound, "a square with a logit of -8 is also beyond the bound"),
+                Mistake(cut_logits, "a logit beyond the bound is not cut to 6: its square changes nothing"),
             ],
         ),
     ],

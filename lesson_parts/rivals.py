@@ -1,6 +1,9 @@
-"""The pairs of lesson 13's rival: drawn from blocks as word2vec draws them, so that it trains on the same text."""
+"""The rivals of lesson 13's blocks: gensim, and pairs drawn from blocks as word2vec draws them, of the same text."""
+
+import time
 
 import numpy as np
+from gensim.models import Word2Vec
 from numba import njit
 
 MULTIPLIER = np.uint64(25_214_903_917)  # of word2vec.c's random numbers
@@ -60,3 +63,55 @@ def draw_pairs(words, window, random, negatives):
                     pairs[n, k] = noise[place]
                 n += 1
     return pairs[:n]
+
+
+def on_drawn_pairs(loop, negatives, drawing):
+    """Make a loop over blocks of a loop over pairs: it draws the pairs of its blocks, and trains these.
+
+    Parameters
+    ----------
+    loop : function
+        loop(center_table, context_table, pairs, lr, largest).
+    negatives : int
+        Random words of a pair.
+    drawing : list of float
+        Each call adds to it the seconds that `draw_pairs` took.
+
+    Returns
+    -------
+    function
+        It is called as `train_words` is; the bounds of the rates and the weights have no effect.
+    """
+
+    def train_drawn(centers, contexts, center_rates, context_rates, words, weights, window, random, lr, largest):
+        begin = time.perf_counter()
+        pairs = draw_pairs(words, window, random, negatives)
+        drawing.append(time.perf_counter() - begin)
+        loop(centers, contexts, pairs, lr, largest)
+
+    return train_drawn
+
+
+def gensim_seconds(words, every, **settings):
+    """Time gensim's skip-gram with one worker; counting the words and making the tables are not timed.
+
+    Parameters
+    ----------
+    words : list of str
+    every : int
+        It trains every so many-th line of 1,000 words, once.
+    **settings
+        Of `gensim.models.Word2Vec`.
+
+    Returns
+    -------
+    float
+        Seconds for all words: those that it took, times all lines over the lines trained.
+    """
+    lines = [words[i : i + 1_000] for i in range(0, len(words), 1_000)]
+    model = Word2Vec(sg=1, workers=1, min_count=1, **settings)
+    model.build_vocab(lines)
+    trained = lines[::every]
+    begin = time.perf_counter()
+    model.train(trained, total_examples=len(trained), epochs=1)
+    return (time.perf_counter() - begin) * len(lines) / len(trained)
