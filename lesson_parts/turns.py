@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from helpers.exchange.cost_model import bytes_sent
 from helpers.exchange.strategies import DIM, STRATEGIES, batches, start_tables
-from helpers.plots import COLORS, table
+from helpers.plots import COLORS, median_and_range, table
 from helpers.text.skipgram import shard
 from helpers.text.vocab import Vocab
 
@@ -167,6 +167,24 @@ def draw_verdict(axis, runs, shown):
     axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.16), ncols=2)
 
 
+def verdict(runs, shown):
+    """Make a table of what the strategies send and bring.
+
+    runs: what was recorded, for the speed-ups. shown: {strategy: what `measure` found now, with this strategy in it},
+    for the bytes.
+    """
+    body, above = [], None
+    for name, found in shown.items():
+        ratios = in_runs(runs, name)
+        row = [name, f"{STRATEGIES[name].batch:,}", f"{found[name]['sent']:,.0f}", median_and_range(ratios)]
+        row.append(f"{sum(ratios > 1)} of {len(runs)}")
+        row.append(f"{sum(in_runs(runs, name, above, 'two') > 1)} of {len(runs)}" if above else "")
+        body.append(row)
+        above = name
+    columns = ["", "exchange after, pairs", "bytes a pair", "speed-up, recorded", "pays in"]
+    return table([*columns, "faster than the row above in"], body)
+
+
 def step_ms(runs, name, mode):
     """Milliseconds of a step of a rank in a mode, "one", "apart", "number" or "two": the median of each run."""
     pairs = STRATEGIES[name].batch * (1 if mode == "one" else 2)
@@ -265,6 +283,8 @@ def count_messages(path):
 
 # ---- What they learn
 
+SCORES = {"wordsim353": "WordSim-353", "simlex999": "SimLex-999", "analogy": "analogies, %", "found": "found of {}"}
+
 
 def quality_table(runs, trained):
     """Make a table of scores, those of all seeds in one cell.
@@ -285,28 +305,29 @@ def quality_table(runs, trained):
         cells = [", ".join(f"{row[key] * k:z.{n}f}" for row in these) for key, (k, n) in scores.items()]
         body.append([label, *cells])
     seeds = ", ".join(str(run["settings"]["seed"]) for run in runs)
-    return table([f"seeds {seeds}", "WordSim-353", "SimLex-999", "analogies, %", f"found of {asked}"], body)
+    return table([f"seeds {seeds}", *(SCORES[key].format(asked) for key in scores)], body)
 
 
-def changes(runs, pairs):
+def changes(compared, keys=("wordsim353", "found")):
     """Make a table of what two ranks score beside one: the means, and in how many seeds two score lower.
 
     Parameters
     ----------
-    runs : list of dict
-        See `quality_table`.
-    pairs : dict of str to (str, str)
-        The rows: {label: (strategy on one rank, strategy on two)}.
+    compared : dict of str to (list of dict, str, str)
+        The rows: {label: (what `python -m benchmarks.strategies` saved, seed by seed, strategy on one rank, on two)}.
+    keys : sequence of str
+        Which scores: "wordsim353", "simlex999", "analogy", "found".
     """
-    found = [{(row["strategy"], row["ranks"]): row for row in run["rows"]} for run in runs]
-    asked = runs[0]["settings"]["asked"]
-    scores = {"wordsim353": (1, 2), "simlex999": (1, 2), "analogy": (100, 1), "found": (asked, 1)}
+    asked = next(runs[0]["settings"]["asked"] for runs, *_ in compared.values())
+    formats = {"wordsim353": (1, 2), "simlex999": (1, 2), "analogy": (100, 1), "found": (asked, 1)}
     body = []
-    for label, (first, second) in pairs.items():
+    for label, (runs, first, second) in compared.items():
+        found = [{(row["strategy"], row["ranks"]): row for row in run["rows"]} for run in runs]
         cells = []
-        for key, (k, n) in scores.items():
+        for key in keys:
+            k, n = formats[key]
             one, two = np.array([(rows[first, 1][key], rows[second, 2][key]) for rows in found]).T * k
             means = f"{one.mean():z.{n}f} → {two.mean():z.{n}f}"
             cells.append(f"{means}, lower in {sum(two < one)} of {len(runs)}")
         body.append([label, *cells])
-    return table(["1 → 2 ranks", "WordSim-353", "SimLex-999", "analogies, %", f"found of {asked}"], body)
+    return table(["1 → 2 ranks", *(SCORES[key].format(asked) for key in keys)], body)
