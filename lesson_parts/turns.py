@@ -305,7 +305,8 @@ def quality_table(runs, trained):
         cells = [", ".join(f"{row[key] * k:z.{n}f}" for row in these) for key, (k, n) in scores.items()]
         body.append([label, *cells])
     seeds = ", ".join(str(run["settings"]["seed"]) for run in runs)
-    return table([f"seeds {seeds}", *(SCORES[key].format(asked) for key in scores)], body)
+    head = f"seed{'s' * (len(runs) > 1)} {seeds}"
+    return table([head, *(SCORES[key].format(asked) for key in scores)], body)
 
 
 def changes(compared, keys=("wordsim353", "found")):
