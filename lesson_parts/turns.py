@@ -305,7 +305,7 @@ def quality_table(runs, trained):
         cells = [", ".join(f"{row[key] * k:z.{n}f}" for row in these) for key, (k, n) in scores.items()]
         body.append([label, *cells])
     seeds = ", ".join(str(run["settings"]["seed"]) for run in runs)
-    head = f"seed{'s' * (len(runs) > 1)} {seeds}"
+    head = f"seeds {seeds}" if len(runs) > 1 else f"seed {seeds}"
     return table([head, *(SCORES[key].format(asked) for key in scores)], body)
 
 
