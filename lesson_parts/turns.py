@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from helpers.exchange.cost_model import bytes_sent
 from helpers.exchange.strategies import DIM, STRATEGIES, batches, start_tables
-from helpers.plots import COLORS, table
+from helpers.plots import COLORS, median_and_range, table
 from helpers.text.skipgram import shard
 from helpers.text.vocab import Vocab
 
@@ -108,14 +108,25 @@ def low_high(values, digits=2):
     return f"{min(values):z.{digits}f} to {max(values):z.{digits}f}"  # z: never "-0"
 
 
-def show(found):
-    """Make a table of what `measure` found; the speed-up is divided turn by turn, then come median and quartiles."""
+def speed_up(found, mode):
+    """Pairs/s of a mode over those of one rank: the median of all turns."""
+    return np.median(found[mode]["speed"] / found[ALONE]["speed"])
+
+
+def show(found, runs=None):
+    """Make a table of what `measure` found; the speed-up is divided turn by turn, then come median and quartiles.
+
+    runs: what was recorded; a last column has the speed-ups of these, where the strategy is among them.
+    """
     body = []
     for mode, row in found.items():
         ratio = row["speed"] / found[ALONE]["speed"]
         numbers = [f"{np.median(row['speed']) / 1e3:,.0f}", f"{np.median(row['ms']):,.1f}", f"{row['sent']:,.0f}"]
-        body.append([mode, *numbers, f"{np.median(ratio):.2f}", low_high(np.percentile(ratio, [25, 75]))])
-    return table(["", "k pairs/s", "ms a step", "bytes a pair", "speed-up", "middle half of the turns"], body)
+        body.append([mode, *numbers, f"{speed_up(found, mode):.2f}", low_high(np.percentile(ratio, [25, 75]))])
+        if runs:
+            body[-1].append(recorded_speed_up(runs, found, mode))
+    head = ["", "k pairs/s", "ms a step", "bytes a pair", "speed-up", "middle half of the turns"]
+    return table(head + (["speed-up, recorded"] if runs else []), body)
 
 
 def compare(found, one, other):
@@ -138,33 +149,63 @@ def in_runs(runs, name, base=None, mode="one", of="two"):
     return np.array([np.median(np.divide(run[name][of], run[base][mode])) for run in runs])
 
 
+def recorded_speed_up(runs, found, mode):
+    """Format the speed-up of a mode of `found` in recorded runs, as "0.52 (0.49 to 0.60)"; "" without a record."""
+    first = [*found][3]  # the modes before it were measured beside it
+    if mode in (APART, WAITING) and first in runs[0]:
+        return median_and_range(in_runs(runs, first, of="apart" if mode == APART else "number"))
+    return median_and_range(in_runs(runs, mode)) if mode in runs[0] else ""
+
+
 def sorted_row(label, ratios):
     """A row of a table: the ratios of all runs in one cell, smallest first."""
     return [label, ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))]
 
 
-def draw_verdict(axis, runs, shown):
+def draw_verdict(axis, shown, runs):
     """Draw how long two ranks take for the same pairs, one rank = 1: computing, and what the exchange adds.
 
-    The bars are medians of the recorded runs, the dots the runs. A black mark is where two ranks end that exchange one
-    number. shown: {strategy: what `measure` found now, with this strategy in it}, drawn as a diamond.
+    Parameters
+    ----------
+    axis : matplotlib.axes.Axes
+    shown : dict of str to dict
+        {strategy: what `measure` found now, with this strategy in it}: the bars, and a black mark where two ranks end
+        that exchange one number.
+    runs : list of dict
+        What was recorded: a dot for each run.
     """
+    labels = ["computing, two ranks", "what the exchange adds", "one number", "a recorded run"]
     for row, (name, found) in enumerate(shown.items()):
-        free, number, both = (1 / in_runs(runs, name, of=mode) for mode in ("apart", "number", "two"))
-        begin, end = np.median(free), np.median(both)
-        here = np.median(found[ALONE]["speed"] / found[name]["speed"])
-        labels = ["computing, two ranks", "what the exchange adds", "a recorded run", "one number", "the run shown"]
-        labels = [""] * 5 if row else labels
+        begin, number, end = (1 / speed_up(found, mode) for mode in (APART, WAITING, name))
+        dots = 1 / in_runs(runs, name)
         axis.barh(row, begin, 0.6, color=COLORS[0], label=labels[0])
-        axis.barh(row, end - begin, 0.6, begin, color=COLORS[1], alpha=0.6, label=labels[1])
-        axis.plot(both, [row] * len(both), "o", color="k", ms=4, alpha=0.6, label=labels[2])
-        axis.plot([np.median(number)] * 2, [row - 0.42, row + 0.42], "k", lw=2.5, label=labels[3])
-        axis.plot(here, row, "D", color=COLORS[2], ms=6, mec="white", label=labels[4])
+        axis.barh(row, max(0, end - begin), 0.6, begin, color=COLORS[1], alpha=0.6, label=labels[1])
+        axis.plot([number] * 2, [row - 0.42, row + 0.42], "k", lw=2.5, label=labels[2])
+        axis.plot(dots, [row] * len(dots), "o", color="k", ms=4, alpha=0.6, label=labels[3])
+        labels = [""] * 4
     axis.axvline(1, color="k", ls="--", lw=1)
     axis.text(1, -0.55, " one rank", va="bottom")
     axis.set(yticks=range(len(shown)), yticklabels=[*shown], xlim=(0, None), ylim=(len(shown) - 0.5, -1.1))
     axis.grid(visible=False)
     axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.16), ncols=2)
+
+
+def verdict(runs, shown):
+    """Make a table of what the strategies send and bring.
+
+    runs: what was recorded, for the speed-ups. shown: {strategy: what `measure` found now, with this strategy in it},
+    for the bytes.
+    """
+    body, above = [], None
+    for name, found in shown.items():
+        ratios = in_runs(runs, name)
+        row = [name, f"{STRATEGIES[name].batch:,}", f"{found[name]['sent']:,.0f}", median_and_range(ratios)]
+        row.append(f"{sum(ratios > 1)} of {len(runs)}")
+        row.append(f"{sum(in_runs(runs, name, above, 'two') > 1)} of {len(runs)}" if above else "")
+        body.append(row)
+        above = name
+    columns = ["", "exchange after, pairs", "bytes a pair", "speed-up, recorded", "pays in"]
+    return table([*columns, "faster than the row above in"], body)
 
 
 def step_ms(runs, name, mode):
@@ -173,22 +214,58 @@ def step_ms(runs, name, mode):
     return np.array([1e3 * pairs / np.median(run[name][mode]) for run in runs])
 
 
-def draw_budget(axis, runs, name):
-    """Draw how long one rank and two ranks take for two batches, and the budget: medians of the recorded runs."""
-    alone, *ends = (np.median(step_ms(runs, name, mode)) for mode in ("one", "apart", "number", "two"))
-    parts = [(0, "alone", 0, alone), (0, "alone", alone, 2 * alone), (1, "beside", 0, ends[0])]
-    parts += [(1, "one number", *ends[:2]), (1, "the rest", *ends[1:])]
-    looks = {"one number": (COLORS[1], 1), "the rest": (COLORS[1], 0.6)}
-    for row, label, begin, end in parts:
-        color, alpha = looks.get(label, (COLORS[0], 1))
-        axis.barh(row, end - begin, 0.56, begin, color=color, alpha=alpha, edgecolor="white")
-        axis.text((begin + end) / 2, row, f"{label}\n{end - begin:.1f}", color="white", ha="center", va="center")
-    axis.plot([2 * alone] * 2, [-0.28, 0.72], "k--", lw=1)
-    axis.annotate("", (ends[0], 0.5), (2 * alone, 0.5), arrowprops={"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0})
-    axis.text(2 * alone, 0.5, f"  budget {2 * alone - ends[0]:.1f}", va="center")
-    axis.set(yticks=(0, 1), yticklabels=["1 rank,\n2 steps", "2 ranks,\n1 step each"], xlabel="ms")
+def draw_budget(axis, found, name, runs):
+    """Draw how long one rank and two ranks take for two batches, and the budget.
+
+    Parameters
+    ----------
+    axis : matplotlib.axes.Axes
+    found : dict
+        What `measure` found, with this strategy in it: the two rows above.
+    name : str
+        The strategy.
+    runs : list of dict
+        What was recorded: medians, the two thin rows below.
+    """
+    here = [np.median(found[mode]["ms"]) for mode in (ALONE, APART, WAITING, name)]
+    recorded = [np.median(step_ms(runs, name, mode)) for mode in ("one", "apart", "number", "two")]
+    _draw_two_rows(axis, here, (0, 1), 0.56, ["alone\n", "alone\n", "beside\n", "one number\n", "the rest\n"])
+    _draw_two_rows(axis, recorded, (2.1, 2.7), 0.3, [""] * 5)
+    names = ["1 rank,\n2 steps", "2 ranks,\n1 step each"]
+    axis.set(yticks=(0, 1, 2.1, 2.7), yticklabels=[*names, "recorded: 1 rank", "2 ranks"], xlabel="ms")
     axis.grid(visible=False)
     axis.invert_yaxis()
+
+
+def _draw_two_rows(axis, ms, rows, height, labels):
+    """Draw ms of a step: alone, beside the other rank, with one number, with the strategy; and the budget."""
+    alone, *ends = ms
+    parts = [(rows[0], 0, alone), (rows[0], alone, 2 * alone), (rows[1], 0, ends[0])]
+    parts += [(rows[1], *ends[:2]), (rows[1], *ends[1:])]
+    looks = [(COLORS[0], 1)] * 3 + [(COLORS[1], 1), (COLORS[1], 0.6)]
+    for (row, begin, end), (color, alpha), label in zip(parts, looks, labels, strict=True):
+        axis.barh(row, end - begin, height, begin, color=color, alpha=alpha, edgecolor="white")
+        axis.text((begin + end) / 2, row, f"{label}{end - begin:.1f}", color="white", ha="center", va="center")
+    axis.plot([2 * alone] * 2, [rows[0] - height / 2, rows[1] - height / 2], "k--", lw=1)
+    middle = (rows[0] + rows[1]) / 2
+    arrow = {"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0}
+    axis.annotate("", (ends[0], middle), (2 * alone, middle), arrowprops=arrow)
+    axis.text(2 * alone, middle, f"  budget {2 * alone - ends[0]:.1f}", va="center")
+
+
+def draw_travels(axis, times, vocab, examples):
+    """Draw how often each row travels, as stairs; examples: rows whose words are written beside them.
+
+    times: int array [V], of 64 exchanges.
+    """
+    axis.plot(np.arange(1, len(times) + 1), times, color=COLORS[0], lw=2)
+    for row in examples:
+        axis.plot(row + 1, times[row], "o", color=COLORS[1])
+        label, side = f"{vocab.words[row]}, {vocab.counts[row]:,} times", "left" if row < 10 else "right"
+        axis.annotate(label, (row + 1, times[row]), (0, -13), textcoords="offset points", ha=side)
+    axis.set(xscale="log", xlabel="row, by frequency", ylabel="travels, of 64")
+    axis.set_yscale("log", base=2)
+    axis.set(yticks=2 ** np.arange(7), yticklabels=2 ** np.arange(7), ylim=(0.4, 100))
 
 
 # ---- Exactness
@@ -265,6 +342,8 @@ def count_messages(path):
 
 # ---- What they learn
 
+SCORES = {"wordsim353": "WordSim-353", "simlex999": "SimLex-999", "analogy": "analogies, %", "found": "found of {}"}
+
 
 def quality_table(runs, trained):
     """Make a table of scores, those of all seeds in one cell.
@@ -285,28 +364,30 @@ def quality_table(runs, trained):
         cells = [", ".join(f"{row[key] * k:z.{n}f}" for row in these) for key, (k, n) in scores.items()]
         body.append([label, *cells])
     seeds = ", ".join(str(run["settings"]["seed"]) for run in runs)
-    return table([f"seeds {seeds}", "WordSim-353", "SimLex-999", "analogies, %", f"found of {asked}"], body)
+    head = f"seeds {seeds}" if len(runs) > 1 else f"seed {seeds}"
+    return table([head, *(SCORES[key].format(asked) for key in scores)], body)
 
 
-def changes(runs, pairs):
+def changes(compared, keys=("wordsim353", "found")):
     """Make a table of what two ranks score beside one: the means, and in how many seeds two score lower.
 
     Parameters
     ----------
-    runs : list of dict
-        See `quality_table`.
-    pairs : dict of str to (str, str)
-        The rows: {label: (strategy on one rank, strategy on two)}.
+    compared : dict of str to (list of dict, str, str)
+        The rows: {label: (what `python -m benchmarks.strategies` saved, seed by seed, strategy on one rank, on two)}.
+    keys : sequence of str
+        Which scores: "wordsim353", "simlex999", "analogy", "found".
     """
-    found = [{(row["strategy"], row["ranks"]): row for row in run["rows"]} for run in runs]
-    asked = runs[0]["settings"]["asked"]
-    scores = {"wordsim353": (1, 2), "simlex999": (1, 2), "analogy": (100, 1), "found": (asked, 1)}
+    asked = next(runs[0]["settings"]["asked"] for runs, *_ in compared.values())
+    formats = {"wordsim353": (1, 2), "simlex999": (1, 2), "analogy": (100, 1), "found": (asked, 1)}
     body = []
-    for label, (first, second) in pairs.items():
+    for label, (runs, first, second) in compared.items():
+        found = [{(row["strategy"], row["ranks"]): row for row in run["rows"]} for run in runs]
         cells = []
-        for key, (k, n) in scores.items():
+        for key in keys:
+            k, n = formats[key]
             one, two = np.array([(rows[first, 1][key], rows[second, 2][key]) for rows in found]).T * k
             means = f"{one.mean():z.{n}f} → {two.mean():z.{n}f}"
             cells.append(f"{means}, lower in {sum(two < one)} of {len(runs)}")
         body.append([label, *cells])
-    return table(["1 → 2 ranks", "WordSim-353", "SimLex-999", "analogies, %", f"found of {asked}"], body)
+    return table(["1 → 2 ranks", *(SCORES[key].format(asked) for key in keys)], body)

@@ -31,9 +31,8 @@ def due_rows(step, size, hot=250):
     due = [np.arange(min(hot, size))]
     start, period = hot, 2
     while start < size:
-        # the first row whose number leaves the same remainder as step
-        first = start + (step - start) % period
-        due.append(np.arange(first, min(2 * start, size), period))
+        band = np.arange(start, min(2 * start, size))
+        due.append(band[band % period == step % period])
         start, period = 2 * start, 2 * period
     return np.concatenate(due).astype(np.int32)
 
