@@ -19,6 +19,7 @@ OF_ONE_LESSON = {
     "lesson_parts.many_ranks": "14",
     "lesson_parts.deaths": "20",
     "lesson_parts.huge_tables": "18",
+    "lesson_parts.table_homes": "19",
     "lesson_parts.first_host": "23",
 }
 STANDS_IN = {  # lesson: module: what both define, and what must be the same code
