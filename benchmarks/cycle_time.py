@@ -49,7 +49,7 @@ def cells_of_ranks(lesson):
 
 
 def milliseconds(ranks, kind):
-    """Of a step of this kind, as in the lesson: the mean of 300 steps, on the slowest rank."""
+    """Of a step of this kind, the mean of 300 steps (the lesson takes 50), on the slowest rank."""
     return 1e3 * max(ranks.view[f"timed({KINDS[kind]}, 6)[1]"]) / 300
 
 

@@ -1,4 +1,4 @@
-"""The harness of lesson 19: its table on servers, bytes and calls of an exchange, homes that take turns."""
+"""The harness of lesson 19, and the byte count of 18: its table on servers, calls of an exchange, homes in turns."""
 
 import math
 import time

@@ -160,10 +160,13 @@ def test_long_text(ranks, tmp_path, monkeypatch, capsys):
 def test_many_ranks(rule, ranks, tmp_path, monkeypatch, capsys):
     out, figure = tmp_path / "out.json", tmp_path / "out.png"
     monkeypatch.setattr(words_per_second, "connect", lambda n, **options: nullcontext(ranks))
+    train, ways = many_ranks.train_on_ranks, []
+    monkeypatch.setattr(many_ranks, "train_on_ranks", lambda *given: ways.append(given[-1]) or train(*given))
     small = ["--corpus", "planted", "--ranks", 2, "--epochs", 1, "--repeats", 1, *rule]
     run(many_ranks, [*small, "--json", out, "--figure", figure], monkeypatch)
     (found,) = json.loads(out.read_text())["runs"]["2"]
     assert found["words_per_s"] > 0 and 0 <= found["waiting"] < 1
+    assert ways == ["rule" if rule else "loop"]
     assert found["analogy"] is None  # its words are in no list of questions
     assert figure.stat().st_size > 1_000 and "words/s" in capsys.readouterr().out
 

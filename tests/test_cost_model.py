@@ -12,7 +12,6 @@ from helpers.exchange.cost_model import fit_line, median_seconds, ring_bytes
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
 from helpers.word2vec.merging import due_rows
-from lesson_parts import peak_memory
 
 
 @pytest.fixture(scope="module")
@@ -123,17 +122,6 @@ def test_median_seconds_counts_calls():
     calls = []
     assert median_seconds(lambda: calls.append(0), 5) >= 0
     assert len(calls) == 6
-
-
-@pytest.mark.skipif(not peak_memory.CLEAR_REFS.exists(), reason="only Linux keeps the peak")
-def test_the_peak_begins_anew():
-    size = 64 << 20
-    np.ones(size, np.uint8).sum()
-    with_the_array = peak_memory.peak_memory()
-    peak_memory.forget_peak()
-    assert peak_memory.peak_memory() < with_the_array - size / 2
-    np.ones(size, np.uint8).sum()
-    assert peak_memory.peak_memory() > with_the_array - size / 2
 
 
 def test_fit_finds_latency_and_bandwidth():

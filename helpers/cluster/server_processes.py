@@ -13,7 +13,7 @@ import joblib
 from helpers.cluster.logs import tail
 from helpers.cluster.processes import Family, ended, kill
 
-os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # before TensorFlow: a call to a dead server fails, not waits
+os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # a call to a dead server fails, and does not wait
 
 ROLES = ("worker", "ps")
 # of grpc: look every tenth of a second, and not through a proxy

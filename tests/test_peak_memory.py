@@ -1,9 +1,10 @@
-"""What the drawing helpers put on a pair of axes."""
+"""The memory of lesson 31: the most of a step, and the bars that draw it."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from lesson_parts import peak_memory
 from lesson_parts.peak_memory import stacked_bars
 
 
@@ -29,3 +30,14 @@ def test_stacked_bars_begin_at_the_top_and_name_their_parts(ax):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["x", "y"]
     legend = [patch.get_facecolor() for patch in ax.get_legend().get_patches()]
     assert legend == [bar.get_facecolor() for bar in ax.patches[:2]]
+
+
+@pytest.mark.skipif(not peak_memory.CLEAR_REFS.exists(), reason="only Linux keeps the peak")
+def test_the_peak_begins_anew():
+    size = 64 << 20
+    np.ones(size, np.uint8).sum()
+    with_the_array = peak_memory.peak_memory()
+    peak_memory.forget_peak()
+    assert peak_memory.peak_memory() < with_the_array - size / 2
+    np.ones(size, np.uint8).sum()
+    assert peak_memory.peak_memory() > with_the_array - size / 2
