@@ -100,6 +100,7 @@ def test_strategies(ranks, tmp_path, monkeypatch, capsys):
 def test_strategy_turns(ranks, tmp_path, monkeypatch, capsys):
     out = tmp_path / "out.json"
     text = ["--corpus", "planted", "--words", 100_000, "--vocabulary", 600, "--runs", 1, "--turns", 1]
+    monkeypatch.setattr(strategy_turns, "STEPS", dict.fromkeys(strategy_turns.STEPS, 2))
     run(strategy_turns, [*text, "--json", out], monkeypatch, ranks)
     (found,) = json.loads(out.read_text())["runs"]
     every_step = ["canonical", "bigger batch", "dense", "deduplicated rows"]
