@@ -186,13 +186,19 @@ def start(name, text, plan, seed, known):
     return tables
 
 
-def learn(name, text, plan, seed, pairs, known=True, loss=None, checks=1):
-    """Train on so many pairs; returns rows (seconds, pairs, scores), `checks` of them, evenly spaced."""
+def prepared(name, text, plan, seed, known=True, loss=None):
+    """The tables of a run, its step, which one batch has compiled, and the batches after that one."""
     tf.random.set_seed(seed)
     tables = start(name, text, plan, seed, known)
     loss = loss or make_loss(name, text.vocab.counts, plan.num_sampled, plan.sampler)
     step, batches = adagrad_step(loss, tables, plan.lr), epochs(text, plan, seed)
-    step(*next(batches)).numpy()  # compiles
+    step(*next(batches)).numpy()
+    return tables, step, batches
+
+
+def learn(name, text, plan, seed, pairs, known=True, loss=None, checks=1):
+    """Train on so many pairs; returns rows (seconds, pairs, scores), `checks` of them, evenly spaced."""
+    tables, step, batches = prepared(name, text, plan, seed, known, loss)
     rows, done, busy = [], plan.batch, 0.0
     for check in range(1, checks + 1):
         begin = time.perf_counter() - busy
@@ -295,12 +301,9 @@ class Racer:
     """A training whose clock runs during its steps only: not while pairs are made, nor while scores are computed."""
 
     def __init__(self, name, text, plan, seed):
-        tf.random.set_seed(seed)
         self.run = {"loss": name, "lr": plan.lr, "seed": seed}
-        self.text, self.tables = text, start(name, text, plan, seed, known=True)
-        loss = make_loss(name, text.vocab.counts, plan.num_sampled, plan.sampler)
-        self.step, self.batches = adagrad_step(loss, self.tables, plan.lr), epochs(text, plan, seed)
-        self.step(*next(self.batches)).numpy()  # compiles
+        self.text = text
+        self.tables, self.step, self.batches = prepared(name, text, plan, seed)
         self.pairs, self.seconds = plan.batch, 0.0
 
     def go(self, until):

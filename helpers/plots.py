@@ -23,6 +23,11 @@ def table(columns, rows):
     return Markdown("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines))
 
 
+def low_high(values, digits=2):
+    """Format the smallest and the largest, as "0.49 to 0.60"; digits behind the point, and never "-0"."""
+    return f"{min(values):z.{digits}f} to {max(values):z.{digits}f}"
+
+
 def median_and_range(values, digits=2):
     """Format the median, with the smallest and the largest in brackets.
 

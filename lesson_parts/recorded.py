@@ -5,8 +5,11 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 
-from helpers.plots import COLORS, SERIAL, table
+from helpers.plots import COLORS, SERIAL, low_high, table
 from helpers.word2vec import LOSSES
+
+SAMPLES = (64, 900, 3_600)  # with which the sampled softmax was timed
+SCORES = {100: "twins", 651: "twins", 10_000: "plurals"}  # vocabulary: what the trainings on it were judged by
 
 
 def series(rows, x, y, **where):
@@ -67,7 +70,7 @@ def crossovers_table(bench, words, own):
     words: vocabularies [sizes]. own: the reader's (full_ms, sampled_ms) of each round, each [sizes].
     """
     rows = []
-    for n in (64, 900, 3_600):
+    for n in SAMPLES:
         sizes, full, sampled = full_beside_sampled(bench, n)
         runs = [crossover(sizes, *both) for both in zip(full, sampled)]
         rows.append([f"{n:,}, recorded", *_in_words(runs, n)])
@@ -81,7 +84,7 @@ def crossovers_table(bench, words, own):
 def _in_words(ends, n):
     """The median in words, and words / samples as "2.1 (2.0 to 2.2)"."""
     middle = np.median(ends)
-    return [f"{middle:,.0f}", f"{middle / n:.1f} ({to(np.divide(ends, n), 1)})"]
+    return [f"{middle:,.0f}", f"{middle / n:.1f} ({low_high(np.divide(ends, n), 1)})"]
 
 
 def draw_crossovers(bench, words, own, title):
@@ -90,7 +93,7 @@ def draw_crossovers(bench, words, own, title):
     words, own: see `crossovers_table`; the reader's are rings beside the recorded lines.
     """
     _, axis = plt.subplots(figsize=(5, 3.8))
-    for n, mark, color in zip((64, 900, 3_600), "os^", COLORS):
+    for n, mark, color in zip(SAMPLES, "os^", COLORS):
         sizes, full, sampled = full_beside_sampled(bench, n)
         ratio = np.median(full / sampled, axis=0)
         axis.loglog(sizes / n, ratio, mark + "-", ms=4, color=color, label=f"{n:,} samples, recorded")
@@ -121,14 +124,14 @@ def raced(bench, words):
 
     Seconds and pairs are medians of the seeds. words: of the vocabulary, 100, 651 or 10,000.
     """
-    score = "plurals" if words == 10_000 else "twins"
     found = {}
     for loss in LOSSES:
         where = {"vocabulary": words, "part": "race", "loss": loss}
         rates, seeds = series(bench["rates"], "lr", "seed", **where)
         shape = len(set(seeds)), -1
+        columns = "seconds", "pairs", SCORES[words]
         seconds, pairs, scores = (
-            series(bench["rates"], "seed", column, **where)[1].reshape(shape) for column in ("seconds", "pairs", score)
+            series(bench["rates"], "seed", column, **where)[1].reshape(shape) for column in columns
         )
         found[loss] = Raced(rates[0], np.median(seconds, axis=0), np.median(pairs, axis=0), scores)
     return found
@@ -137,21 +140,15 @@ def raced(bench, words):
 def best_rates_table(bench):
     """Of each loss: its rate, the pairs, and the range of the seeds at each look."""
     rows = []
-    for words in (100, 651, 10_000):
+    for words, score in SCORES.items():
         found = raced(bench, words)
-        score = "plurals" if words == 10_000 else "twins"
         rows.append([f"{words:,} words: best rate", *(f"{run.lr:g}" for run in found.values())])
         last = found["sgns"].seconds[-1]
         rows.append([f"pairs in {last:.0f} s, thousand", *(f"{run.pairs[-1] / 1e3:,.0f}" for run in found.values())])
         for look, seconds in enumerate(found["sgns"].seconds):
-            ranges = (to(run.scores[:, look]) for run in found.values())
+            ranges = (low_high(run.scores[:, look], 3) for run in found.values())
             rows.append([f"{score} after {two_digits(seconds)} s", *ranges])
     return table(["3 seeds", *LOSSES], rows)
-
-
-def to(values, digits=3):
-    """The smallest and the largest, as "0.990 to 0.998"."""
-    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
 
 
 def draw_races(bench, title):
@@ -162,7 +159,7 @@ def draw_races(bench, title):
     figure, axes = plt.subplots(3, 1, figsize=(6, 8))
     styles = {"full_softmax": (SERIAL, "-"), "sampled_softmax": (COLORS[0], "-")}
     styles |= {"nce": (COLORS[1], ":"), "sgns": (COLORS[2], "--")}
-    for axis, words in zip(axes, (100, 651, 10_000)):
+    for axis, (words, score) in zip(axes, SCORES.items()):
         for loss, run in raced(bench, words).items():
             color, style = styles[loss]
             axis.semilogx(run.seconds, run.scores.mean(axis=0), style, color=color, label=loss)
@@ -171,7 +168,7 @@ def draw_races(bench, title):
                 axis.fill_between(run.seconds, low, high, color=color, alpha=0.2, lw=0)
         axis.set_xticks(run.seconds, [two_digits(seconds) for seconds in run.seconds])
         axis.minorticks_off()
-        axis.set(ylabel="plurals found" if words == 10_000 else "twins found")
+        axis.set(ylabel=f"{score} found")
         axis.text(0.02, 0.88, f"{words:,} words", transform=axis.transAxes)
     axes[2].set_xlabel("training, s")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
@@ -188,9 +185,9 @@ def final(bench, loss, score, words):
 def same_pairs_table(bench):
     """The range of the seeds with each of the four losses, after the same pairs."""
     rows = []
-    for words, score in ((100, "twins"), (651, "twins"), (10_000, "plurals"), (10_000, "seconds")):
+    for words, score in (*SCORES.items(), (10_000, "seconds")):
         digits = 1 if score == "seconds" else 3
-        row = [to(final(bench, loss, score, words), digits) for loss in LOSSES]
+        row = [low_high(final(bench, loss, score, words), digits) for loss in LOSSES]
         rows.append([f"{words:,} words: {score}", *row])
     return table(["same pairs: range of 3 seeds", *LOSSES], rows)
 

@@ -100,18 +100,24 @@ def with_brakes(train, brake, seconds=0.5):
     return found, turns
 
 
+def trained_turns(log, turns):
+    """The part of each turn that lies between the first and the last batch of the log: (name, begin, end)."""
+    first, last = log[:, 0].min(), log[:, 0].max()
+    parts = [(name, max(begin, first), min(end, last)) for name, begin, end in turns]
+    return [(name, begin, end) for name, begin, end in parts if begin < end]
+
+
 def throughputs(log, turns, pairs=1):
     """Pairs/s in each turn, {"healthy": [n], "slow": [n]}; each row of the log is `pairs`, by default one batch.
 
     A turn in which training began or ended counts only if there is no whole one.
     """
     when, whole, parts = log[:, 0], {}, {}
-    for name, begin, end in turns:
-        a, b = max(begin, when.min()), min(end, when.max())
-        if b - a > 0.1:  # seconds of it in which somebody trained
-            found = whole if (a, b) == (begin, end) else parts
-            done = np.sum((a < when) & (when <= b))
-            found.setdefault(name, []).append(done * pairs / (b - a))
+    for name, begin, end in trained_turns(log, turns):
+        if end - begin > 0.1:  # seconds of it in which somebody trained
+            found = whole if (name, begin, end) in turns else parts
+            done = np.sum((begin < when) & (when <= end))
+            found.setdefault(name, []).append(done * pairs / (end - begin))
     return {name: np.array(each) for name, each in (parts | whole).items()}
 
 
@@ -135,18 +141,16 @@ def batches_of_each(log, turns, name):
 
 def pace_of_each(log, turns, name):
     """Batches/s of worker 0 and of worker 1 in turns of this name: [2]."""
-    first, last = log[:, 0].min(), log[:, 0].max()
-    spans = [min(end, last) - max(begin, first) for turn, begin, end in turns if turn == name]
-    return batches_of_each(log, turns, name) / sum(span for span in spans if span > 0)
+    spans = [end - begin for turn, begin, end in trained_turns(log, turns) if turn == name]
+    return batches_of_each(log, turns, name) / sum(spans)
 
 
 def longest_standstill(log, turns):
     """The longest time in a slow turn in which worker 0 ended no batch, in seconds."""
     when = np.sort(log[log[:, 1] == 0, 0])
     gaps = []
-    for name, begin, end in turns:
-        begin, end = max(begin, log[:, 0].min()), min(end, log[:, 0].max())
-        if name == "slow" and begin < end:
+    for name, begin, end in trained_turns(log, turns):
+        if name == "slow":
             inside = when[(begin < when) & (when < end)]
             gaps.append(np.diff([begin, *inside, end]).max())
     return max(gaps)

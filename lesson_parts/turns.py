@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from helpers.exchange.cost_model import bytes_sent
 from helpers.exchange.strategies import DIM, STRATEGIES, batches, start_tables
-from helpers.plots import COLORS, median_and_range, table
+from helpers.plots import COLORS, low_high, median_and_range, table
 from helpers.text.skipgram import shard
 from helpers.text.vocab import Vocab
 
@@ -101,11 +101,6 @@ def measure(ranks, batching, plain, makers, ids, vocab, turns=9, steps=None):
         milliseconds = 1e3 * len(rows) * batching.batch / speed
         found[mode] = {"speed": speed, "ms": milliseconds, "sent": sent.sum() / pairs.sum()}
     return found
-
-
-def low_high(values, digits=2):
-    """Format the smallest and the largest."""
-    return f"{min(values):z.{digits}f} to {max(values):z.{digits}f}"  # z: never "-0"
 
 
 def speed_up(found, mode):

@@ -1,19 +1,18 @@
 """The harness of lesson 19: turns begin with each home in turn; bytes and calls are counted; all homes train alike."""
 
-import json
+import math
 import socket
+from types import SimpleNamespace
 
-import notebook_rules as rules
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from shown import taken
 
 from helpers.cluster import make_table
 from lesson_parts import table_homes
 from lesson_parts.table_homes import collectives, count_bytes, fifty, home_in_process, take_turns, timed, zipf_batch
-
-LESSON = rules.ROOT / "notebooks" / "19_sharded_on_ranks.ipynb"
 
 
 def test_each_turn_begins_with_another_way():
@@ -52,22 +51,13 @@ def test_the_process_trains_on_the_batches_of_all_ranks():
     assert sorted(seen) == list(range(100, 200))
 
 
-def shown(*names):
-    """The lesson's own definitions of these names, with Keras 2 in place of tf.keras."""
-    sources = ["".join(cell["source"]) for cell in json.loads(LESSON.read_text(encoding="utf-8"))["cells"]]
-    space = {"tf": tf, "tf_keras": tf_keras}
-    for name in names:
-        source = next(source for source in sources if f"def {name}(" in source or f"class {name}(" in source)
-        exec(source.partition("\n")[2].replace("tf.keras", "tf_keras"), space)
-    return [space[name] for name in names]
-
-
 def test_the_servers_step_and_the_step_that_the_lesson_shows_have_the_same_losses():
-    make_top, table_step, plain_tape, owned_rows = shown("make_top", "table_step", "plain_tape", "OwnedRows")
+    keras_2 = SimpleNamespace(**{**vars(tf), "keras": tf_keras})
+    lesson = taken("19", "make_top table_step plain_tape OwnedRows", tf=keras_2)
     here = tf.distribute.get_strategy()
-    theirs = table_homes._step_on(here, make_top, lambda number, rows: zipf_batch(number, rows, 64), 100, 4)
-    table = owned_rows(make_table(here, (100, 4), -0.05, 0.05), tf.gather)
-    ours = table_step(table, make_top(4), plain_tape)
+    theirs = table_homes._step_on(here, lesson.make_top, lambda number, rows: zipf_batch(number, rows, 64), 100, 4)
+    table = lesson.OwnedRows(make_table(here, (100, 4), -0.05, 0.05), tf.gather)
+    ours = lesson.table_step(table, lesson.make_top(4), lesson.plain_tape)
     numbers = tf.range(20)
     expected = np.array([theirs(number) for number in numbers])
     assert expected[-1] < 0.98 * expected[0]
@@ -80,6 +70,12 @@ def test_a_batch_names_small_ids_most_often_and_each_id_has_one_label():
     assert ids.min() == 0 and 900 < ids.max() < 1000
     assert (ids < 31).mean() == pytest.approx(0.5, abs=0.02)  # the logarithm of 32 is half that of 1,000
     assert len({*zip(ids, labels)}) == len({*ids})
+
+
+def test_a_batch_is_that_of_lesson_18():
+    lesson = taken("18", "label zipf_batch", tf=tf, math=math, BATCH=64)
+    for ours, theirs in zip(zipf_batch(5, 1000, 64), lesson.zipf_batch(1000)(5), strict=True):
+        assert np.array_equal(ours, theirs)
 
 
 def test_fifty_steps_are_one_function_from_the_batch_that_it_is_given():
