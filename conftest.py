@@ -5,6 +5,7 @@ import functools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,9 @@ def pytest_configure(config):
     os.environ.setdefault(MARK, uuid.uuid4().hex)
     os.environ["IPP_NONINTERACTIVE"] = "1"
     os.environ["PYTHONFAULTHANDLER"] = ""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who stops us by a time limit still gets the summary
+    if os.environ.get("CI"):
+        config.pluginmanager.register(SaidAtOnce(config))
     if config.option.nbval_sanitize_with:  # nbval looks for it where pytest was called
         config.option.nbval_sanitize_with = str(config.rootpath / config.option.nbval_sanitize_with)
     config.folder = Path(tempfile.mkdtemp(prefix="tests-"))
@@ -142,6 +146,25 @@ def pytest_runtest_makereport(item, call):
 def pytest_runtest_logreport(report):
     file = report.nodeid.partition("::")[0]
     spent[file if file.endswith(".ipynb") else report.nodeid.partition("@")[0]] += report.duration
+
+
+class SaidAtOnce:
+    """What failed, and how long it has taken so far: a run that its time limit ends may show no summary."""
+
+    def __init__(self, config):
+        self.config = config
+        self.began = time.monotonic()
+        self.minutes = 0
+
+    def pytest_runtest_logreport(self, report):
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        minutes = int(time.monotonic() - self.began) // 60
+        if report.failed:
+            reporter.write_line(f"\nfailed after {minutes} min: {report.nodeid}\n{report.longreprtext[-2000:]}")
+        if minutes >= self.minutes + 10:
+            self.minutes = minutes
+            reporter.write_line(f"\n{minutes} minutes so far")
+        reporter.write("", flush=True)
 
 
 def pytest_terminal_summary(terminalreporter):
