@@ -14,7 +14,6 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = "conftest.py", "pyproject.toml", "tests/nbval_sanitize.cfg"
-COMMANDS = {"pytest": [], "pytest --nbval": ["--nbval"]}
 LEAVES_A_CHILD = """
 import subprocess
 import sys
@@ -83,9 +82,8 @@ def ended(said):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
-def test_typed_in_the_root_it_collects_every_test_file_and_every_lesson(command):
-    done = run_pytest(ROOT, *COMMANDS[command], "--collect-only", "-q")
+def test_typed_in_the_root_it_collects_every_test_file_and_every_lesson():
+    done = run_pytest(ROOT, "--nbval", "--collect-only", "-q")
     found = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
     tests = {f"tests/{path.name}" for path in (ROOT / "tests").glob("test_*.py")}
     lessons = {f"notebooks/{path.name}" for path in (ROOT / "notebooks").glob("*.ipynb")}
@@ -94,7 +92,7 @@ def test_typed_in_the_root_it_collects_every_test_file_and_every_lesson(command)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [*COMMANDS.values(), ["-n", "2"]], ids=[*COMMANDS, "pytest -n 2"])
+@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["pytest", "pytest -n 2"])
 def test_right_cells_pass_and_wrong_ones_fail(folder, options):
     write_lesson(folder)
     done = run_pytest(folder, *options, "-rA", "--color=no")
