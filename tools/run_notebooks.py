@@ -34,7 +34,7 @@ from nbconvert.filters import strip_ansi
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parent.parent
-CELL_SECONDS = 300
+CELL_SECONDS = 600
 MARK = "W2V_MEASURED_RUN"
 YOU = re.compile(r"\*\*It takes you\*\* about (\d+) minutes")
 MACHINE = re.compile(r"\*\*It takes the machine\*\* about ([\w ]+?) on 2 cores, and ([\d.]+ GB) of memory")
