@@ -44,18 +44,6 @@ def test_connect_says_before_init_that_a_hosts_own_name_leads_to_itself(machines
 
 
 @pytest.mark.hosts
-@pytest.mark.slow
-def test_horovodrun_goes_by_the_hosts_own_names_though_it_knows_the_interface(machines):
-    """What lesson 23 says and the check is for. (With one such host the job may run: the higher address calls.)"""
-    own_name = SPOIL.replace("'", '"').replace("host1$", "$(hostname)\\$").replace("host1", "$(hostname)")
-    initialize = [sys.executable, "-c", "import horovod.tensorflow as hvd; hvd.init()"]
-    program = ["unshare", "-m", "sh", "-c", own_name, "sh", *initialize]
-    line = ["horovodrun", "--gloo", "-np", "2", "-H", "host0:1,host1:1", "--network-interfaces", "lan0"]
-    done = machines.run(0, [*line, *program], env={"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}, timeout=150)
-    assert done.returncode and "connect [127.0.1.1]" in done.stdout and "Connection refused" in done.stdout
-
-
-@pytest.mark.hosts
 def test_unequal_environments_are_named(machines, tmp_path):
     other = tmp_path / "python"
     other.write_text('#!/bin/sh\necho 3.11.7 x86_64 100 "$(hostname)"\n')
