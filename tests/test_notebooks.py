@@ -3,6 +3,7 @@
 import ast
 import base64
 import inspect
+import re
 
 import nbformat
 import notebook_rules as rules
@@ -29,6 +30,18 @@ def test_notebook_keeps(rule, path):
 
 def test_the_table_has_a_row_for_every_lesson_with_the_times_and_memory_of_its_header():
     assert rules.table_rows(LESSONS, NOTEBOOKS) == []
+
+
+def test_each_header_names_the_part_under_which_the_table_has_its_lesson():
+    number, part, wrong = 0, "", []
+    for line in LESSONS.read_text().splitlines():
+        if begins := re.match(r"\| \*\*(.+?)\*\* \|", line):
+            number, part = number + 1, begins[1]
+        elif row := re.match(r"\| \[[^]]*\]\((\.\./notebooks/.+?)\)", line):
+            first = rules.cells(LESSONS.parent / row[1])[0]
+            if f"*Part {number}, {part}*" not in first.source:
+                wrong.append(f"{first.where}: not part {number}, {part}")
+    assert number > 5 and wrong == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
