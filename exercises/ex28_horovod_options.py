@@ -3,46 +3,58 @@
 from exercises import Case, Exercise, Mistake
 
 
-def whole_message_twice(weights, ranks, passes=1, bits=32):
-    return 2 * weights * bits / 8 / passes
+def computing(images, compute_32, compute_256):
+    return compute_32 + (images - 32) * (compute_256 - compute_32) / 224
 
 
-def bits_counted(weights, ranks, passes=1, bits=32):
-    return 2 * (ranks - 1) / ranks * weights * bits / passes
+def share_of_exchange(images, compute_32, compute_256, exchange):
+    return exchange / (computing(images, compute_32, compute_256) + exchange)
 
 
-def once_round_the_ring(weights, ranks, passes=1, bits=32):
-    return (ranks - 1) / ranks * weights * bits / 8 / passes
+def computing_by_exchange(images, compute_32, compute_256, exchange):
+    return computing(images, compute_32, compute_256) / exchange
 
 
-def passes_forgotten(weights, ranks, passes=1, bits=32):
-    return 2 * (ranks - 1) / ranks * weights * bits / 8
+def nothing_fixed(images, compute_32, compute_256, exchange):
+    compute = images * (compute_256 - compute_32) / 224
+    return compute / (compute + exchange)
 
 
-bytes_of_batch = Exercise(
+def in_proportion_to_256(images, compute_32, compute_256, exchange):
+    compute = compute_256 * images / 256
+    return compute / (compute + exchange)
+
+
+def in_proportion_to_32(images, compute_32, compute_256, exchange):
+    compute = compute_32 * images / 32
+    return compute / (compute + exchange)
+
+
+def exchange_grows(images, compute_32, compute_256, exchange):
+    compute = computing(images, compute_32, compute_256)
+    return compute / (compute + exchange * images / 32)
+
+
+efficiency_at = Exercise(
     cases=[
         Case(
-            args=(1000000, 2),
-            answer=4000000,
+            args=(32, 16, 72, 48),
+            answer=0.25,
             mistakes=[
-                Mistake(
-                    whole_message_twice,
-                    "that is 2 x 4 bytes x the weights; in a ring each of N ranks sends (N - 1) / N of that",
-                ),
-                Mistake(bits_counted, "that counts bits; a byte has 8"),
-                Mistake(
-                    once_round_the_ring,
-                    "the ring goes round twice, once to add up and once to hand out",
-                ),
+                Mistake(share_of_exchange, "that is the share of the exchange; asked is that of computing"),
+                Mistake(computing_by_exchange, "that is computing / exchange; a step takes both"),
+                Mistake(nothing_fixed, "a step takes some ms however few images it has; with 32 it computes 16 ms"),
+                Mistake(in_proportion_to_256, "two batches are known, and 32 images take more than 32 / 256 of 72 ms"),
             ],
         ),
         Case(
-            args=(1000000, 4, 4, 16),
-            answer=750000,
+            args=(1024, 16, 72, 88),
+            answer=0.75,
             mistakes=[
-                Mistake(passes_forgotten, "with passes=4 only every fourth batch communicates"),
+                Mistake(in_proportion_to_32, "256 images do not take 8 x 16 ms but 72: use both batches"),
+                Mistake(exchange_grows, "the bytes do not grow with the batch: there is one gradient a weight"),
             ],
         ),
     ],
-    hint="a million weights on 2 ranks, 32 bits are 4,000,000 bytes a batch; you have {answer}",
+    hint="16 ms with 32 images and 72 with 256 are 0.25 ms an image and 8 ms whatever the batch; you have {answer}",
 )
