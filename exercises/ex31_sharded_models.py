@@ -1,53 +1,48 @@
 """Exercises of 31_sharded_models."""
 
+import math
+
 from exercises import Case, Exercise, Mistake
 
 CUT = [0, 8, 12, 16]
 
 
-def every_rank_whole(weights, size, stage):
-    return weights * 16 / 1e9
+def everything_divided(weights, gb, stage):
+    return math.ceil(weights * 16 / 1e9 / gb)
 
 
-def only_the_cut_part(weights, size, stage):
-    return weights * CUT[stage] / size / 1e9
+def only_the_cut_part(weights, gb, stage):
+    return math.ceil(weights * CUT[stage] / 1e9 / gb)
 
 
-def everything_divided(weights, size, stage):
-    return weights * 16 / size / 1e9
-
-
-def one_moment(weights, size, stage):
+def one_moment(weights, gb, stage):
     cut = [0, 4, 8, 12][stage]
-    return weights * (12 - cut + cut / size) / 1e9
+    return math.ceil(weights * cut / 1e9 / (gb - weights * (12 - cut) / 1e9))
 
 
-def two_ranks(weights, size, stage):
-    return weights * (16 - CUT[stage] / 2) / 1e9
+def not_rounded(weights, gb, stage):
+    return weights * CUT[stage] / 1e9 / (gb - weights * (16 - CUT[stage]) / 1e9)
 
 
-def in_bytes(weights, size, stage):
-    return weights * (16 - CUT[stage] + CUT[stage] / size)
+def rounded_down(weights, gb, stage):
+    return math.floor(not_rounded(weights, gb, stage))
 
 
-kept_gb = Exercise(
+ranks_needed = Exercise(
     cases=[
         Case(
-            args=(7_000_000_000, 8, 1),
-            answer=63.0,
+            args=(7_000_000_000, 33, 2),
+            answer=17,
             mistakes=[
-                Mistake(every_rank_whole, "that is a replica's; ZeRO 1 cuts the moments, 8 bytes of the 16"),
-                Mistake(only_the_cut_part, "what is not cut is still there, whole, on every rank"),
-                Mistake(everything_divided, "only what the stage cuts is divided by the ranks"),
+                Mistake(everything_divided, "only what the stage cuts is divided by the ranks, the rest is not"),
+                Mistake(only_the_cut_part, "what is not cut is still there, whole, on every rank: it takes room, too"),
                 Mistake(one_moment, "Adam has two moments: 16 bytes a weight"),
-                Mistake(two_ranks, "there are eight ranks here, not two"),
-                Mistake(in_bytes, "in GB: divide by 1e9"),
+                Mistake(not_rounded, "a number of ranks is whole: round up"),
+                Mistake(rounded_down, "with one rank fewer than it takes each would keep too much: round up"),
             ],
         ),
-        Case(args=(1_000_000_000, 4, 0), answer=16.0, mistakes=[]),
-        Case(args=(1_000_000_000, 4, 2), answer=7.0, mistakes=[]),
-        Case(args=(1_000_000_000, 4, 3), answer=4.0, mistakes=[]),
+        Case(args=(7_000_000_000, 24, 3), answer=5, mistakes=[]),
+        Case(args=(1_000_000_000, 13, 1), answer=2, mistakes=[]),
     ],
-    hint="7 billion weights on 8 ranks with ZeRO 1: weights and gradients whole, an eighth of the moments; you have "
-    "{answer:.1f} GB",
+    hint="7 billion weights, ZeRO 2: 28 of the 33 GB are taken by what is whole, and 84 are cut; you have {answer}",
 )
