@@ -1,29 +1,33 @@
 """Exercises of 30_bert."""
 
-from exercises import ANYTHING, Case, Exercise, Mistake
+from exercises import Case, Exercise, Mistake
 
-mean_over_words = Exercise(
-    kind="a pair of numbers",
+weight_of_words = Exercise(
+    kind="a list with a factor for each rank",
     cases=[
         Case(
-            args=([60.0, 10.0], [30, 10]),
-            answer=(1.75, 1.5),
+            args=([30, 10],),
+            answer=[2 / 3, 2.0],
             mistakes=[
                 Mistake(
-                    lambda sums, counts: (sum(sums) / len(sums), ANYTHING),
-                    "35 is the mean of the sums; divide what both ranks have by the 40 words of both",
+                    lambda counts: [count * len(counts) / sum(counts) for count in counts],
+                    "the other way round: dividing by a small count makes each word of that rank weigh more",
                 ),
                 Mistake(
-                    lambda sums, counts: (1.5, 1.75),
-                    "the other way round: first the mean over all 40 words, then the mean of the means 2 and 1",
+                    lambda counts: [1 / (len(counts) * count) for count in counts],
+                    "these are the weights in the mean of the means; divide each by the right weight, 1 / 40",
+                ),
+                Mistake(
+                    lambda counts: [sum(counts) / count for count in counts],
+                    "twice too much: the ranks' means are averaged, so each is also divided by the 2 ranks",
                 ),
             ],
         ),
         Case(
-            args=([3.0, 2.0, 7.0], [1, 1, 2]),
-            answer=(3, 17 / 6),
-            hint="three ranks: 12 over 4 words, and the mean of 3, 2 and 3.5; you have {answer}",
+            args=([1, 1, 2],),
+            answer=[4 / 3, 4 / 3, 2 / 3],
+            hint="three ranks with 4 words: 1 / (3 x 1) instead of 1 / 4 is 4 / 3; you have {answer}",
         ),
     ],
-    hint="sums 60 and 10 over 30 and 10 words: 70 / 40, and the mean of 2 and 1; you have {answer}",
+    hint="30 and 10 words: 1 / (2 x 30) instead of 1 / 40, and 1 / (2 x 10); you have {answer}",
 )
