@@ -5,39 +5,51 @@ import numpy as np
 from exercises import Case, Exercise, Mistake
 
 
-def clipped_before_the_average(gradients, limit):
-    return np.mean([np.array(g) * min(1, limit / np.linalg.norm(g)) for g in gradients], axis=0)
+def clipped_before_the_average(gradients, counts, limit):
+    scaled = [np.array(g) * min(1, limit / np.linalg.norm(g)) for g in gradients]
+    return np.average(scaled, axis=0, weights=counts)
 
 
-def always_of_that_length(gradients, limit):
+def every_rank_alike(gradients, counts, limit):
     average = np.mean(gradients, axis=0)
+    return average * min(1, limit / np.linalg.norm(average))
+
+
+def always_of_that_length(gradients, counts, limit):
+    average = np.average(gradients, axis=0, weights=counts)
     return average * limit / np.linalg.norm(average)
+
+
+def unclipped(gradients, counts, limit):
+    return np.average(gradients, axis=0, weights=counts)
 
 
 clipped_average = Exercise(
     cases=[
         Case(
-            args=([[6.0, 8.0], [0.6, -0.8]], 1.0),
-            answer=[0.6757246, 0.7371541],
+            args=([[6.0, 8.0], [0.6, -0.8]], [1, 3], 1.0),
+            answer=[0.8123239, 0.5832069],
             mistakes=[
+                Mistake(
+                    every_rank_alike,
+                    "the second rank has three times as many dates as the first; one process "
+                    "would count each date once",
+                ),
                 Mistake(
                     clipped_before_the_average,
                     "you clipped each rank's gradient before the average; one process clips what "
                     "it has averaged",
                 ),
                 Mistake(
-                    lambda gradients, limit: np.clip(np.mean(gradients, axis=0), -limit, limit),
+                    lambda *given: np.clip(unclipped(*given), -given[-1], given[-1]),
                     "that clips each number by itself, which turns the gradient; scale all of them "
                     "by one factor",
                 ),
-                Mistake(
-                    lambda gradients, limit: np.mean(gradients, axis=0),
-                    "the average has the norm 4.9, which is above the limit of 1",
-                ),
+                Mistake(unclipped, "the average has the norm 2.4, which is above the limit of 1"),
             ],
         ),
         Case(
-            args=([[0.3, 0.0], [0.1, 0.0]], 1.0),
+            args=([[0.3, 0.0], [0.1, 0.0]], [1, 1], 1.0),
             answer=[0.2, 0],
             mistakes=[
                 Mistake(
@@ -49,8 +61,8 @@ clipped_average = Exercise(
             "you have {answer}",
         ),
     ],
-    hint="the average is (3.3, 3.6); divide it by its norm, 4.88, to get the norm 1; "
-    "you have {answer}",
+    hint="the average over the four dates is (1.95, 1.4); divide it by its norm, 2.40, to get the "
+    "norm 1; you have {answer}",
 )
 
 
