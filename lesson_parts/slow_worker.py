@@ -269,5 +269,5 @@ def draw_rates(rates, ends, before):
     plt.minorticks_off()
     plt.ylim(top=top)
     plt.xlabel("learning rate")
-    plt.ylabel("loss after 200 batches\n(x: off the scale)")
+    plt.ylabel("loss after 120 batches\n(x: off the scale)")
     plt.legend(loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2, fontsize=9)
