@@ -21,7 +21,7 @@ def resident(pids):
 
 
 def race(ways, pids, steps, turns=3):
-    """Let ways of training take turns.
+    """Let ways of training take turns, each turn from another one on.
 
     Parameters
     ----------
@@ -37,11 +37,12 @@ def race(ways, pids, steps, turns=3):
         Of each way {"speeds": steps/s of each turn, "cpu": ms of all processes a step in each turn, "last": the last
         result of all}.
     """
-    found = {way: {"speeds": [], "cpu": []} for way in ways}
-    for _ in range(turns):
-        for way, run in ways.items():
+    found, names = {way: {"speeds": [], "cpu": []} for way in ways}, [*ways]
+    for turn in range(turns):
+        first = turn % len(names)
+        for way in names[first:] + names[:first]:
             cpu, began = cpu_seconds(pids), time.perf_counter()
-            results = run()
+            results = ways[way]()
             seconds = time.perf_counter() - began
             found[way]["speeds"].append(steps / seconds)
             found[way]["cpu"].append(1000 * (cpu_seconds(pids) - cpu) / steps)
