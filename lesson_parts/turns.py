@@ -58,15 +58,15 @@ def turns_on_rank(batching, plain, makers, turns, steps, ids, vocab):
     for name, make in makers.items():
         modes[name] = make(start_tables(vocab, DIM, 0), hvd)
     found = {mode: [] for mode in modes}
-    for _ in range(1 + turns):
+    for turn in range(1 + turns):
         for mode, step in modes.items():
             hvd.allreduce(tf.zeros(1))  # the ranks begin at the same time
             if mode != ALONE or hvd.rank() == 0:
-                found[mode].append(train_some(step, source, steps))
-    return {mode: rows[1:] for mode, rows in found.items()}  # in the first turn TensorFlow compiles
+                found[mode].append(train_some(step, source, steps if turn else 2))
+    return {mode: rows[1:] for mode, rows in found.items()}  # in the first, short turn TensorFlow compiles
 
 
-def measure(ranks, batching, plain, makers, ids, vocab, turns=9, steps=None):
+def measure(ranks, batching, plain, makers, ids, vocab, turns=5, steps=None):
     """Let a rank alone, two ranks without an exchange, and strategies take turns, so that disturbances hit all.
 
     Without an exchange there are two modes: with nothing sent, and with an allreduce of one number after each step, so
@@ -103,13 +103,18 @@ def measure(ranks, batching, plain, makers, ids, vocab, turns=9, steps=None):
     return found
 
 
+def quotient(some, others):
+    """Divide the medians of two lists of turns; it lies between the smallest and the largest quotient of a turn."""
+    return np.median(some) / np.median(others)
+
+
 def speed_up(found, mode):
-    """Pairs/s of a mode over those of one rank: the median of all turns."""
-    return np.median(found[mode]["speed"] / found[ALONE]["speed"])
+    """Pairs/s of a mode over those of one rank, see `quotient`."""
+    return quotient(found[mode]["speed"], found[ALONE]["speed"])
 
 
 def show(found, runs=None):
-    """Make a table of what `measure` found; the speed-up is divided turn by turn, then come median and quartiles.
+    """Make a table of what `measure` found; beside the speed-up is the range of those of single turns.
 
     runs: what was recorded; a last column has the speed-ups of these, where the strategy is among them.
     """
@@ -117,17 +122,17 @@ def show(found, runs=None):
     for mode, row in found.items():
         ratio = row["speed"] / found[ALONE]["speed"]
         numbers = [f"{np.median(row['speed']) / 1e3:,.0f}", f"{np.median(row['ms']):,.1f}", f"{row['sent']:,.0f}"]
-        body.append([mode, *numbers, f"{speed_up(found, mode):.2f}", low_high(np.percentile(ratio, [25, 75]))])
+        body.append([mode, *numbers, f"{speed_up(found, mode):.2f}", low_high(ratio)])
         if runs:
             body[-1].append(recorded_speed_up(runs, found, mode))
-    head = ["", "k pairs/s", "ms a step", "bytes a pair", "speed-up", "middle half of the turns"]
+    head = ["", "k pairs/s", "ms a step", "bytes a pair", "speed-up", "of single turns"]
     return table(head + (["speed-up, recorded"] if runs else []), body)
 
 
 def compare(found, one, other):
-    """Print how many times as fast one mode is as another, turn by turn; return these ratios."""
+    """Print how many times as fast one mode is as another, and in how many turns; return the ratios of the turns."""
     ratios = found[one]["speed"] / found[other]["speed"]
-    print(f"{one} / {other}: {np.median(ratios):.2f} ({low_high(ratios)})")
+    print(f"{one} / {other}: {quotient(found[one]['speed'], found[other]['speed']):.2f} ({low_high(ratios)})")
     print(f"faster in {sum(ratios > 1)} of {len(ratios)} turns")
     return ratios
 
@@ -136,12 +141,12 @@ def compare(found, one, other):
 
 
 def in_runs(runs, name, base=None, mode="one", of="two"):
-    """Pairs/s of a strategy on two ranks over those of a mode of `base`, by default itself: the median of each run.
+    """Pairs/s of a strategy on two ranks over those of a mode of `base`, by default itself: `quotient` of each run.
 
     of: another mode of the strategy instead, "apart" or "number".
     """
     base = base or name
-    return np.array([np.median(np.divide(run[name][of], run[base][mode])) for run in runs])
+    return np.array([quotient(run[name][of], run[base][mode]) for run in runs])
 
 
 def recorded_speed_up(runs, found, mode):
@@ -363,26 +368,35 @@ def quality_table(runs, trained):
     return table([head, *(SCORES[key].format(asked) for key in scores)], body)
 
 
-def changes(compared, keys=("wordsim353", "found")):
-    """Make a table of what two ranks score beside one: the means, and in how many seeds two score lower.
+def changes(runs, names, keys=("wordsim353", "found")):
+    """Make a table of what two ranks bring beside one: `quotient` of the whole epoch's speeds, and mean scores.
+
+    Beside them stands in how many seeds two ranks are faster, and in how many they score lower.
 
     Parameters
     ----------
-    compared : dict of str to (list of dict, str, str)
-        The rows: {label: (what `python -m benchmarks.strategies` saved, seed by seed, strategy on one rank, on two)}.
+    runs : list of dict
+        What `python -m benchmarks.strategies` saved, seed by seed.
+    names : sequence of str
+        The strategies.
     keys : sequence of str
         Which scores: "wordsim353", "simlex999", "analogy", "found".
     """
-    asked = next(runs[0]["settings"]["asked"] for runs, *_ in compared.values())
+    asked = runs[0]["settings"]["asked"]
     formats = {"wordsim353": (1, 2), "simlex999": (1, 2), "analogy": (100, 1), "found": (asked, 1)}
+    found = [{(row["strategy"], row["ranks"]): row for row in run["rows"]} for run in runs]
+
+    def of_both(name, key):
+        return np.array([(rows[name, 1][key], rows[name, 2][key]) for rows in found]).T
+
     body = []
-    for label, (runs, first, second) in compared.items():
-        found = [{(row["strategy"], row["ranks"]): row for row in run["rows"]} for run in runs]
-        cells = []
+    for name in names:
+        one, two = of_both(name, "pairs_per_s")
+        cells = [f"{quotient(two, one):.2f}, above 1 in {sum(two > one)} of {len(runs)}"]
         for key in keys:
             k, n = formats[key]
-            one, two = np.array([(rows[first, 1][key], rows[second, 2][key]) for rows in found]).T * k
+            one, two = of_both(name, key) * k
             means = f"{one.mean():z.{n}f} → {two.mean():z.{n}f}"
             cells.append(f"{means}, lower in {sum(two < one)} of {len(runs)}")
-        body.append([label, *cells])
-    return table(["1 → 2 ranks", *(SCORES[key].format(asked) for key in keys)], body)
+        body.append([name, *cells])
+    return table(["1 → 2 ranks", "speed-up", *(SCORES[key].format(asked) for key in keys)], body)
