@@ -12,7 +12,7 @@ import tensorflow as tf
 from helpers.cluster.sharded_tables import bundle, lookup, make_table, shards
 from helpers.word2vec.model import merge
 
-STEPS = 50  # of a bundle
+STEPS = 20  # of a bundle
 CALLS = "Horovod"  # how the names of its operations begin
 
 # ---- Homes without ranks
@@ -140,8 +140,8 @@ def collectives(steps):
     return dict(sorted(Counter(node.op for node in nodes if node.op.startswith(CALLS)).items()))
 
 
-def fifty(step, batch_of, rows):
-    """Make 50 steps one function of the number of the first batch, which returns their mean loss, and compile it.
+def twenty(step, batch_of, rows):
+    """Make 20 steps one function of the number of the first batch, which returns their mean loss, and compile it.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def fifty(step, batch_of, rows):
 
 
 def timed(steps, calls):
-    """The losses of so many calls of what `fifty` made, from batch 0 on, and the seconds that they took."""
+    """The losses of so many calls of what `twenty` made, from batch 0 on, and the seconds that they took."""
     began = time.perf_counter()
     losses = [float(steps(tf.constant(STEPS * call))) for call in range(calls)]
     return losses, time.perf_counter() - began
