@@ -45,7 +45,7 @@ def stand_still(pid, seconds=1.0):
 
 
 def draw_steps(logs, deaths, holes, *, together=(), title):
-    """Draw who takes steps around a death, a mark for each: above the seconds next to it, below all of it.
+    """Draw who takes steps around a death, a mark for each: above the second after it, below all of it.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def draw_steps(logs, deaths, holes, *, together=(), title):
     """
     figure, (near, whole) = plt.subplots(2, figsize=(4.8, 6))
     end = max(log[:, 0].max() - deaths[name] for name, log in logs.items())
-    for panel, left, right in ((near, -1, 2), (whole, -0.07 * end, 1.02 * end)):
+    for panel, left, right in ((near, -0.5, 1), (whole, -0.07 * end, 1.02 * end)):
         for row, (name, log) in enumerate(logs.items()):
             lanes = [(0, 0.5, SERIAL)] if name in together else [(0, 0, COLORS[0]), (1, 1, COLORS[1])]
             for who, below, color in lanes:

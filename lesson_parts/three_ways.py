@@ -133,32 +133,6 @@ def pull_and_push(model, ids, lr, me):
     return tf.stack([now, me, loss, late])
 
 
-def make_steps(model):
-    """Make a function to be scheduled that takes a step with each of several batches.
-
-    Parameters
-    ----------
-    model : OnServer
-
-    Returns
-    -------
-    callable
-        steps(centers, others, lr, who), `who` an iterator that gives a worker's number, returns the log: float64
-        [batches, 4].
-    """
-
-    @tf.function
-    def steps(x, y, lr, who):
-        me = tf.cast(next(who), tf.float64)
-
-        def step(ids):
-            return pull_and_push(model, ids, lr, me)
-
-        return tf.map_fn(step, (x, y), fn_output_signature=tf.float64, parallel_iterations=1)
-
-    return steps
-
-
 class Hogwild:
     """Tables that threads of this process change without locks.
 
