@@ -48,9 +48,9 @@ def start_elastic(train, *arguments, hosts, least=1, most=None, cooldown=(1, 3),
         A file that can be edited while they run: a line `name:slots` for each host, each a name of this machine.
     least, most : int
         Ranks, at least and at most.
-    cooldown : tuple of int
+    cooldown : tuple of int or None
         Seconds: a host that failed comes back after 2 to 3 times the first, about twice as long after each further
-        failure, never longer than the second.
+        failure, never longer than the second. None: it stays out.
     timeout : float
         Seconds that Horovod waits for at least `least` slots.
 

@@ -23,7 +23,7 @@ seconds_saved = Exercise(
                     lambda stood, commits, fresh, checkpoints, step: (
                         fresh - stood[0] + (checkpoints - commits) / 2 * step
                     ),
-                    "a kill costs Elastic two standstills, also that when the host is back",
+                    "a kill costs Elastic two standstills, also that when another rank takes the place",
                 ),
                 Mistake(
                     lambda stood, commits, fresh, checkpoints, step: fresh - sum(stood) + checkpoints / 2 * step,

@@ -12,7 +12,7 @@ def usual(period):
 
 
 def standstill(reports, end, period):
-    """When training ended, a process started, all had met, and training went on.
+    """When training ended, new processes had imported, all had met, and training went on.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ def standstill(reports, end, period):
     Returns
     -------
     list of float
-        Four moments. The second is the first if no process was started.
+        Four moments. The second is the first if there was no new process.
     """
     first = period[0]["time"]
     met = max(r["time"] for r in reports if "start" in r and end < r["time"] < first)
-    started = [r["time"] for r in reports if "pid" in r and "exit" not in r and end < r["time"] < met]
+    imported = [r["time"] for r in reports if "imported" in r and end < r["time"] < met]
     trains = max(met, first - 20 * usual(period))
-    return [end, max(started, default=end), met, trains]
+    return [end, max(imported, default=end), met, trains]
 
 
 def undone(report, restored):
