@@ -58,7 +58,6 @@ class Plan:
 
 BASE, PLANTED = Plan(), Plan(dim=32, subsample=1e-3)
 RACE = Plan(batch=COST["batch"], dim=COST["dim"], num_sampled=COST["num_sampled"], sampler="log_uniform")  # as in cost
-RACE_PLANTED = replace(RACE, subsample=None)
 SWEEPS = {
     "num_sampled": (4, 16, 64, 256),
     "subsample": (1e-5, 1e-4, 1e-3, None),
@@ -256,16 +255,16 @@ def median_seconds(work):
     return statistics.median(times)
 
 
-def cost(sizes, runs=3):
+def cost(sizes, sampler, runs=3):
     """Rows {loss, num_sampled, vocabulary, ms, runs}: ms is the median of the runs, each over all sizes."""
     rows = []
-    for same in zip(*(cost_once(sizes) for _ in range(runs)), strict=True):
+    for same in zip(*(cost_once(sizes, sampler) for _ in range(runs)), strict=True):
         ms = [row["ms"] for row in same]
         rows.append({**same[0], "ms": statistics.median(ms), "runs": ms})
     return rows
 
 
-def cost_once(sizes, turns=3):
+def cost_once(sizes, sampler, turns=3):
     """Rows {loss, num_sampled, vocabulary, ms}; the losses take turns, so that noise hits all alike.
 
     As in lesson 06 each time is that of the fastest of `turns` times 10 calls (2 of the full softmax above 1,000
@@ -273,8 +272,9 @@ def cost_once(sizes, turns=3):
     """
     rows = []
     for size in tqdm(sizes, "cost", file=sys.stdout, leave=False):
-        steps = {(name, COST["num_sampled"]): one_step(name, size) for name in LOSSES}
-        steps |= {("sampled_softmax", n): one_step("sampled_softmax", size, n) for n in MANY_SAMPLES if n < size}
+        steps = {(name, COST["num_sampled"]): one_step(name, size, sampler=sampler) for name in LOSSES}
+        many = [n for n in MANY_SAMPLES if n < size]
+        steps |= {("sampled_softmax", n): one_step("sampled_softmax", size, n, sampler) for n in many}
         times = {key: [] for key in steps}
         for turn in range(1 + turns):
             for key, step in steps.items():
@@ -288,11 +288,11 @@ def cost_once(sizes, turns=3):
     return rows
 
 
-def one_step(name, size, num_sampled=COST["num_sampled"]):
+def one_step(name, size, num_sampled=COST["num_sampled"], sampler=RACE.sampler):
     """A step of training on one batch of COST, with tables of `size` rows: a function without arguments."""
     rng = np.random.default_rng(0)
     pairs = [tf.constant(rng.integers(0, size, COST["batch"]), tf.int32) for _ in range(2)]
-    loss = make_loss(name, 10**9 // np.arange(1, size + 1), num_sampled, "log_uniform")
+    loss = make_loss(name, 10**9 // np.arange(1, size + 1), num_sampled, sampler)
     step = adagrad_step(loss, make_tables(size, COST["dim"], 0), 0.1)
     return lambda: step(*pairs).numpy()
 
@@ -426,6 +426,9 @@ def arguments():
         "--seconds", type=float, default=12.0,
         help="training time of a run on the corpus in the table `rates`; on planted two thirds, or a sixth (12)",
     )  # fmt: skip
+    parser.add_argument(
+        "--sampler", choices=SAMPLERS, default=RACE.sampler, help="of the tables `cost` and `rates` (log_uniform)"
+    )
     parser.add_argument("--pairs", type=positive, default=2_000_000, help="of each run of samplers and settings")
     parser.add_argument("--same-pairs", type=positive, default=1_000_000, help="of the runs that compare the losses")
     parser.add_argument("--sizes", type=positive, nargs="+", default=SIZES, help="vocabularies of the cost of a step")
@@ -434,17 +437,24 @@ def arguments():
     return parser.parse_args()
 
 
+def races(sampler):
+    """The plans of the races on the corpus and on "planted", with the step of the table `cost`."""
+    plan = replace(RACE, sampler=sampler)
+    return plan, replace(plan, subsample=None)
+
+
 def measured(options, text, small, planted):
     """The tables that the options ask for, one after the other: (name, rows)."""
     by_seeds, same = options.seeds, options.same_pairs
+    on_docs, on_planted = races(options.sampler)
     work = {
         "machine": machine,
         "memory": lambda: memory(options.sizes[-3:]),
-        "cost": lambda: cost(options.sizes),
+        "cost": lambda: cost(options.sizes, options.sampler),
         "rates": lambda: [
-            *compare_rates(Text("planted", 100), RACE_PLANTED, by_seeds, options.seconds / 6),
-            *compare_rates(planted, RACE_PLANTED, by_seeds, options.seconds * 2 / 3),
-            *compare_rates(small, RACE, by_seeds, options.seconds),
+            *compare_rates(Text("planted", 100), on_planted, by_seeds, options.seconds / 6),
+            *compare_rates(planted, on_planted, by_seeds, options.seconds * 2 / 3),
+            *compare_rates(small, on_docs, by_seeds, options.seconds),
         ],
         "samplers": lambda: compare_samplers(text, options.pairs, by_seeds),
         "sweeps": lambda: sweep(text, options.pairs, by_seeds),
@@ -469,9 +479,10 @@ def main():
         check_writable(options.json)
     except (OSError, ValueError) as error:
         sys.exit(str(error))
+    on_docs, on_planted = races(options.sampler)
     settings = {
         **vars(options), "corpus": text.label, "words": len(text.ids), "vocabulary": len(text.vocab),
-        "cost": COST, "race": asdict(RACE), "race_planted": asdict(RACE_PLANTED), "base": asdict(BASE),
+        "cost": COST, "race": asdict(on_docs), "race_planted": asdict(on_planted), "base": asdict(BASE),
         "planted": asdict(PLANTED),
     }  # fmt: skip
     settings = {name: value for name, value in settings.items() if name not in ("json", "tables")}

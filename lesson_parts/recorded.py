@@ -18,20 +18,20 @@ def series(rows, x, y, **where):
     return [np.array([row[column] for row in chosen]) for column in (x, y)]
 
 
-def full_beside_sampled(bench, num_sampled):
-    """Vocabularies [sizes], and ms of a step of the full and of the sampled softmax, each [runs, sizes]."""
-    where = {"loss": "sampled_softmax", "num_sampled": num_sampled}
+def full_beside_sampled(bench, num_sampled, loss="sampled_softmax"):
+    """Vocabularies [sizes], and ms of a step of the full softmax and of a sampled loss, each [runs, sizes]."""
+    where = {"loss": loss, "num_sampled": num_sampled}
     words, sampled = series(bench["cost"], "vocabulary", "runs", **where)
     all_words, full = series(bench["cost"], "vocabulary", "runs", loss="full_softmax")
     return words, full[np.isin(all_words, words)].T, sampled.T
 
 
-def times_as_long(bench, words, num_sampled=64):
-    """A step of the full softmax / one of the sampled softmax: array [runs].
+def times_as_long(bench, words, loss="sampled_softmax"):
+    """A step of the full softmax / one of a sampled loss with 64 samples: array [runs].
 
     words: of the vocabulary. Where it was not timed, a straight line between its neighbours, on logarithmic scales.
     """
-    sizes, full, sampled = full_beside_sampled(bench, num_sampled)
+    sizes, full, sampled = full_beside_sampled(bench, 64, loss)
     ratios = np.log(full / sampled)
     return np.exp([np.interp(np.log(words), np.log(sizes), run) for run in ratios])
 
@@ -65,20 +65,22 @@ def crossover(sizes, full_ms, sampled_ms):
 
 
 def crossovers_table(bench, words, own):
-    """Where the times cross, in words for each sample: recorded with 64, 900 and 3,600, and the reader's own with 64.
+    """Where the times cross, in words for each sample: the reader's own with 64, recorded with 64, 900 and 3,600.
 
-    words: vocabularies [sizes]. own: the reader's (full_ms, sampled_ms) of each round, each [sizes].
+    words: vocabularies [sizes]. own: of each loss the reader's (full_ms, sampled_ms) of each round, each [sizes].
     """
     rows = []
+    for loss, rounds in own.items():
+        try:
+            found = _in_words([crossover(words, *both) for both in rounds], 64)
+        except ValueError as error:
+            found = [str(error), ""]
+        rows.append([f"{loss}, yours", "64", *found])
     for n in SAMPLES:
         sizes, full, sampled = full_beside_sampled(bench, n)
         runs = [crossover(sizes, *both) for both in zip(full, sampled)]
-        rows.append([f"{n:,}, recorded", *_in_words(runs, n)])
-    try:
-        rows.insert(0, ["64, yours", *_in_words([crossover(words, *both) for both in own], 64)])
-    except ValueError as error:
-        rows.insert(0, ["64, yours", str(error), ""])
-    return table(["samples", "equally fast at, words", "words / samples (3 rounds)"], rows)
+        rows.append(["sampled_softmax, recorded", f"{n:,}", *_in_words(runs, n)])
+    return table(["", "samples", "equally fast at, words", "words / samples (3 rounds)"], rows)
 
 
 def _in_words(ends, n):
@@ -88,7 +90,7 @@ def _in_words(ends, n):
 
 
 def draw_crossovers(bench, words, own, title):
-    """Draw the time of a step of the full softmax, divided by the sampled softmax's, against words / samples.
+    """Draw the time of a step of the full softmax, divided by that of a sampled loss, against words / samples.
 
     words, own: see `crossovers_table`; the reader's are rings beside the recorded lines.
     """
@@ -96,17 +98,18 @@ def draw_crossovers(bench, words, own, title):
     for n, mark, color in zip(SAMPLES, "os^", COLORS):
         sizes, full, sampled = full_beside_sampled(bench, n)
         ratio = np.median(full / sampled, axis=0)
-        axis.loglog(sizes / n, ratio, mark + "-", ms=4, color=color, label=f"{n:,} samples, recorded")
-    for full, sampled in own:
-        axis.loglog(np.divide(words, 64), full / sampled, "o", ms=9, color=COLORS[0], fillstyle="none")
-    axis.plot([], [], "o", ms=9, color=COLORS[0], fillstyle="none", label="64 samples, yours")
+        axis.loglog(sizes / n, ratio, mark + "-", ms=4, color=color, label=f"sampled_softmax, {n:,}, recorded")
+    for (loss, rounds), color in zip(own.items(), (COLORS[3], COLORS[0])):
+        for full, sampled in rounds:
+            axis.loglog(np.divide(words, 64), full / sampled, "o", ms=9, color=color, fillstyle="none")
+        axis.plot([], [], "o", ms=9, color=color, fillstyle="none", label=f"{loss}, 64, yours")
     axis.axhline(1, color="k", ls="--", lw=1)
     axis.set(title=title, xlabel="words / samples", ylabel="time of a step: full / sampled")
-    axis.set(xlim=(0.9, 12), ylim=(0.4, 9))
+    axis.set(xlim=(0.9, 12), ylim=(0.4, 20))
     axis.set_xticks([1, 2, 3, 4, 10], [1, 2, 3, 4, 10])
     axis.set_yticks([0.5, 1, 2, 4, 8], [0.5, 1, 2, 4, 8])
     axis.minorticks_off()
-    axis.legend(fontsize=9)
+    axis.legend(fontsize=8, loc="upper left")
     plt.show()
 
 
@@ -154,11 +157,11 @@ def best_rates_table(bench):
 def draw_races(bench, title):
     """Draw the scores against training time, 100 words above 651 above 10,000.
 
-    Full and sampled softmax: means and bands from the worst seed to the best. The two other losses: means.
+    Full softmax and NCE: means and bands from the worst seed to the best. The two other losses: means.
     """
     figure, axes = plt.subplots(3, 1, figsize=(6, 8))
-    styles = {"full_softmax": (SERIAL, "-"), "sampled_softmax": (COLORS[0], "-")}
-    styles |= {"nce": (COLORS[1], ":"), "sgns": (COLORS[2], "--")}
+    styles = {"full_softmax": (SERIAL, "-"), "nce": (COLORS[0], "-")}
+    styles |= {"sampled_softmax": (COLORS[1], ":"), "sgns": (COLORS[2], "--")}
     for axis, (words, score) in zip(axes, SCORES.items()):
         for loss, run in raced(bench, words).items():
             color, style = styles[loss]

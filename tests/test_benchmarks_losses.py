@@ -112,12 +112,13 @@ def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
     threads = SimpleNamespace(Pool=lambda size, maxtasksperchild: ThreadPool(size))  # processes would take seconds
     monkeypatch.setattr(benchmark.multiprocessing, "get_context", lambda kind: threads)
     arguments = f"""--corpus {tmp_path}/tiny.txt --vocabulary 80 --small-vocabulary 70 --seeds 1
-        --seconds 0.05 --pairs 2048 --same-pairs 2048 --sizes 100 --json {tmp_path}/out.json"""
+        --seconds 0.05 --sampler unigram --pairs 2048 --same-pairs 2048 --sizes 100 --json {tmp_path}/out.json"""
     monkeypatch.setattr(sys, "argv", ["losses", *arguments.split()])
     benchmark.main()
     found = json.loads((tmp_path / "out.json").read_text())
     assert set(found) == {"settings", *benchmark.TABLES}
     assert {row["loss"] for row in found["cost"]} == set(LOSSES)
+    assert {found["settings"][plan]["sampler"] for plan in ("race", "race_planted")} == {"unigram"}
     assert {row["sampler"] for row in found["samplers"]} == set(SAMPLERS)
     assert {row["loss"] for row in found["memory"]} == set(benchmark.MEMORY_LOSSES)
     assert [row["value"] for row in found["sweeps"]] == [0.1, 1.0]
@@ -168,6 +169,8 @@ def test_recorded_numbers_are_taken_from_their_rows():
     found = recorded.full_beside_sampled({"cost": cost}, 64)
     assert [part.tolist() for part in found] == [[20], [[6], [8]], [[3], [2]]]
     assert recorded.times_as_long({"cost": cost}, 20) == pytest.approx([2, 4])
+    cost += [{**row, "loss": "nce", "runs": [2.0, 1.0]} for row in cost if row["loss"] == "sampled_softmax"]
+    assert recorded.times_as_long({"cost": cost}, 20, "nce") == pytest.approx([3, 8])
     run = {"loss": "nce", "vocabulary": 10, "start": "frequency"}
     quality = [{**run, "seed": seed, "twins": seed + check} for seed in (0, 10) for check in (1, 2, 3)]
     bench = {"settings": {"seeds": 2}, "quality": [*quality, {**quality[0], "start": "zero"}]}
