@@ -1,4 +1,4 @@
-"""What lesson 23 needs to start an ipcluster on hosts: a profile for each, and the waiting until its engines answer."""
+"""What lessons 23 and 24 need to start an ipcluster on hosts: a profile for each, and the wait for its engines."""
 
 import os
 import shlex

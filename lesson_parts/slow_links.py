@@ -27,7 +27,7 @@ def plot_speed_ups(measured, predicted=None):
         medians = [np.median(runs) for runs in found.values()]
         ax.plot(x, medians, "o-", color=COLORS[number], ms=4, label=name)
         if predicted:
-            ax.plot(x, [*predicted[name].values()], ":", color=COLORS[number], label="predicted")
+            ax.plot(x, [*predicted[name].values()], ":", color=COLORS[number], label=f"{name}, predicted")
     ax.axhline(1, color=SERIAL, lw=1)
     ax.text(-0.1, 1.02, "as one host", color=SERIAL, va="bottom")
     ax.set_xticks(range(len(LINKS)), LINKS.values())
