@@ -35,7 +35,7 @@ pytestmark = [BROWSER, pytest.mark.browser]
 FIRST_TOGETHER = {  # lesson: what stands in its first cell on ranks or servers that prints something
     "00": "%%px",
     "09": "replicas differ by",
-    "12": "measure(canonical",
+    "12": "connect(2)",
     "15": "coordinator.schedule(pull)",
     "22": "start_elastic(train",
 }
