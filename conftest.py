@@ -30,8 +30,8 @@ def pytest_configure(config):
     os.environ.setdefault(MARK, uuid.uuid4().hex)
     os.environ["IPP_NONINTERACTIVE"] = "1"
     os.environ["PYTHONFAULTHANDLER"] = ""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who stops us by a time limit still gets the summary
-    if os.environ.get("CI"):
+    if os.environ.get("CI") and not hasattr(config, "workerinput"):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a time limit ends us with the summary
         config.pluginmanager.register(SaidAtOnce(config))
     if config.option.nbval_sanitize_with:  # nbval looks for it where pytest was called
         config.option.nbval_sanitize_with = str(config.rootpath / config.option.nbval_sanitize_with)

@@ -48,7 +48,7 @@ def run_pytest(folder, *options):
 
 
 def run(folder, *arguments):
-    environment = {name: value for name, value in os.environ.items() if name != "W2V_TEST_SESSION"}
+    environment = {name: value for name, value in os.environ.items() if name != "W2V_TEST_SESSION"} | {"CI": "true"}
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -100,6 +100,7 @@ def test_right_cells_pass_and_wrong_ones_fail(folder, options):
     cells = {"0": "PASSED", "1": "FAILED", "2": "FAILED", "3": "PASSED", "4": "FAILED"}
     assert ended(done.stdout) == {"test_toy": "PASSED", **cells}
     assert "mismatch 'stdout'" in done.stdout and "AssertionError" in done.stdout
+    assert re.search(r"^failed after \d+ min: notebooks/00_toy.ipynb::Cell 1", done.stdout, re.MULTILINE)
     assert re.search(r"^-+ stderr of the cell -+\nrank 1 is silent$", done.stdout, re.MULTILINE)
 
 
