@@ -443,10 +443,9 @@ def races(sampler):
     return plan, replace(plan, subsample=None)
 
 
-def measured(options, text, small, planted):
-    """The tables that the options ask for, one after the other: (name, rows)."""
+def measured(options, text, small, planted, on_docs, on_planted):
+    """The tables that the options ask for, one after the other: (name, rows). on_...: the plans of `races`."""
     by_seeds, same = options.seeds, options.same_pairs
-    on_docs, on_planted = races(options.sampler)
     work = {
         "machine": machine,
         "memory": lambda: memory(options.sizes[-3:]),
@@ -489,7 +488,7 @@ def main():
     print("Settings:", json.dumps(settings))
     there = options.json and Path(options.json).exists()
     results = {**(json.loads(Path(options.json).read_text()) if there else {}), "settings": settings}
-    for name, rows in measured(options, text, small, planted):
+    for name, rows in measured(options, text, small, planted, on_docs, on_planted):
         print_rows(name, rows)
         results[name] = rows
         if options.json:

@@ -15,13 +15,13 @@ def every_rank_alike(gradients, counts, limit):
     return average * min(1, limit / np.linalg.norm(average))
 
 
-def always_of_that_length(gradients, counts, limit):
-    average = np.average(gradients, axis=0, weights=counts)
-    return average * limit / np.linalg.norm(average)
-
-
 def unclipped(gradients, counts, limit):
     return np.average(gradients, axis=0, weights=counts)
+
+
+def always_of_that_length(gradients, counts, limit):
+    average = unclipped(gradients, counts, limit)
+    return average * limit / np.linalg.norm(average)
 
 
 clipped_average = Exercise(

@@ -1,12 +1,14 @@
 """The meters of lesson 18: CPU time and memory of processes, ways that take turns, and a limit on memory."""
 
 import time
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
 import psutil
 
 from helpers.plots import COLORS, SERIAL
+from lesson_parts.table_homes import take_turns
 
 
 def cpu_seconds(pids, role=""):
@@ -37,16 +39,17 @@ def race(ways, pids, steps, turns=3):
         Of each way {"speeds": steps/s of each turn, "cpu": ms of all processes a step in each turn, "last": the last
         result of all}.
     """
-    found, names = {way: {"speeds": [], "cpu": []} for way in ways}, [*ways]
-    for turn in range(turns):
-        first = turn % len(names)
-        for way in names[first:] + names[:first]:
-            cpu, began = cpu_seconds(pids), time.perf_counter()
-            results = ways[way]()
-            seconds = time.perf_counter() - began
-            found[way]["speeds"].append(steps / seconds)
-            found[way]["cpu"].append(1000 * (cpu_seconds(pids) - cpu) / steps)
-            found[way]["last"] = results[-1]
+
+    def measured(run):
+        cpu, began = cpu_seconds(pids), time.perf_counter()
+        results = run()
+        seconds = time.perf_counter() - began
+        return steps / seconds, 1000 * (cpu_seconds(pids) - cpu) / steps, results[-1]
+
+    found = {}
+    for way, rows in take_turns({way: partial(measured, run) for way, run in ways.items()}, turns).items():
+        speeds, cpu, results = zip(*rows)
+        found[way] = {"speeds": [*speeds], "cpu": [*cpu], "last": results[-1]}
     return found
 
 

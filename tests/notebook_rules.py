@@ -443,6 +443,19 @@ def table_rows(page, notebooks):
     return found
 
 
+def parts(page):
+    """The header of each lesson names the part under which the table of lessons has it."""
+    number, part, found = 0, "", []
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if begins := re.match(r"\| \*\*(.+?)\*\* \|", line):
+            number, part = number + 1, begins[1]
+        elif row := re.match(r"\| \[[^]]*\]\((\.\./notebooks/.+?)\)", line):
+            path = page.parent / row[1]
+            if f"*Part {number}, {part}*" not in cells(path)[0].source:
+                found.append(f"{path.name}: its header does not say *Part {number}, {part}*")
+    return found
+
+
 def time_of(takes):
     return " ".join(f"{number} {unit}" for number, unit in ((takes[1], "min"), (takes[2], "s")) if number)
 

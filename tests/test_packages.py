@@ -89,7 +89,7 @@ def imports_of_lessons():
 
 
 def distributions(modules):
-    tops = {module.split(".")[0] for module in modules} - sys.stdlib_module_names - OWN - {"__main__"}
+    tops = {module.split(".")[0] for module in modules} - sys.stdlib_module_names - OWN
     return {distribution_of()[top] for top in tops}
 
 
