@@ -390,6 +390,15 @@ def has_choices(markdown):
     return len(prompts) == len(PROMPT.findall(markdown)) and set(letters) <= {"ab", "abc", "abcd"}
 
 
+def folded(path):
+    """A folded answer ends on a line of its own; else the e-book's page is no XML."""
+    return [
+        f"{cell.where}: </details> is not on a line of its own"
+        for cell in cells(path, "markdown")
+        if re.search(r"\S[^\n]*</details>", cell.source)
+    ]
+
+
 # ---- links, and the table of lessons
 
 
@@ -480,5 +489,6 @@ RULES = (
     defined_once,
     solutions,
     choices,
+    folded,
     links,
 )

@@ -165,6 +165,7 @@ BROKEN = [
     (rules.solutions, "<details>", source("solution", "return 2 * x")),
     (rules.choices, "no folded choices", source("prompt", "**What do you expect** of 2?")),
     (rules.choices, "choices a), b)", source("prompt", CELLS["prompt"].replace("b) ", "a) "))),
+    (rules.folded, "of its own", source("prompt", CELLS["prompt"].replace("No.\n", "No. "))),
     (rules.links, "04_less.ipynb", source("next", "Next: [more](04_less.ipynb)")),
     (rules.links, "registry", source("next", "from https://registry.example.org/simple")),
 ]
