@@ -1,4 +1,4 @@
-"""Of lesson 20: waiting for something to happen, a process that stands still, and the two pictures.
+"""Of lesson 20: waiting for something to happen, a process that stands still, and the three pictures.
 
 A log is an array with a row for each step: when it ended, who took it, its loss, its staleness.
 """
@@ -71,15 +71,56 @@ def draw_steps(logs, deaths, holes, *, together=(), title):
                 panel.eventplot(when, lineoffsets=lane, linelengths=0.8, linewidths=0.7, colors=color)
         panel.axvline(0, color="k", lw=1)
         panel.set(xlim=(left, right), ylim=(2.5 * len(logs) - 0.9, -0.8), xlabel="seconds since the death")
-        panel.set_yticks(2.5 * np.arange(len(logs)) + 0.5, logs)
+        lanes, names = _lanes(logs, together)
+        panel.set_yticks(lanes, names, fontsize=9)
         panel.grid(False)
     for row, hole in enumerate(holes.values()):
         if hole > 1:
             whole.text(hole / 2, 2.5 * row + 0.5, f"{hole:.1f} s", ha="center", va="center")
-    for color, of in ((COLORS[0], "of number 0"), (COLORS[1], "of number 1"), (SERIAL, "of both")):
-        near.plot([], [], color=color, lw=6, label=of)
-    figure.legend(loc="outside lower center", ncols=3, title="steps")
     figure.suptitle(title, x=0.02, ha="left")
+    plt.show()
+
+
+def _lanes(logs, together):
+    """The places of the lanes of `draw_steps`, and their names."""
+    places, names = [], []
+    for row, name in enumerate(logs):
+        if name in together:
+            places.append(2.5 * row + 0.5)
+            names.append(f"{name}: both")
+        else:
+            places += [2.5 * row, 2.5 * row + 1]
+            names += [f"{name}: 0", "1"]
+    return places, names
+
+
+def draw_call(batches, pushed, *, title):
+    """Draw the batches of a call that worker 1 had pushed when it was killed, and all of them again, by worker 0.
+
+    Parameters
+    ----------
+    batches : int
+        Of the call.
+    pushed : int
+        The first so many, by worker 1.
+    title : str
+    """
+    figure, axis = plt.subplots(figsize=(4.8, 2.4))
+    for row, (color, done) in enumerate(((COLORS[1], pushed), (COLORS[0], batches))):
+        for batch in range(batches):
+            is_done = batch < done
+            look = {"color": color} if is_done else {"facecolor": "none", "edgecolor": SERIAL, "ls": ":"}
+            axis.add_patch(plt.Rectangle((batch + 0.06, row - 0.3), 0.88, 0.6, **look))
+            number_color = "white" if is_done else SERIAL
+            axis.text(batch + 0.5, row, batch + 1, color=number_color, ha="center", va="center")
+    axis.plot([pushed] * 2, [-0.55, 0.4], color="k")
+    axis.text(pushed, -0.6, "killed", ha="center", va="bottom")
+    axis.set(xlim=(-0.1, batches + 0.1), ylim=(1.5, -1.05), title=title)
+    axis.set_yticks([0, 1], ["worker 1", "worker 0,\nthe same call"])
+    axis.set_xticks([])
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    axis.grid(visible=False)
     plt.show()
 
 
