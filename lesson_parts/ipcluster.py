@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -12,6 +13,30 @@ CONTROLLER = """
 c.HeartMonitor.period = 200  # ms; engines join at a second beat
 c.HeartMonitor.max_heartmonitor_misses = 150
 """
+
+BY_SSH = """
+c.Cluster.engine_launcher_class = "ssh"
+c.Cluster.controller_ip = "{address}"
+c.SSHLauncher.remote_python = "{python}"
+c.SSHEngineSetLauncher.engines = {engines}
+"""
+
+
+def engines_by_ssh(machines):
+    """Write the configuration of lesson 23 for an engine on each host, started by ssh.
+
+    Parameters
+    ----------
+    machines : laptop_cluster.Hosts
+        They share their files, so nothing is sent to them.
+
+    Returns
+    -------
+    str
+        The text of an ipcluster_config.py.
+    """
+    engines = {name: {"n": 1, "to_send": []} for name in machines.names}
+    return BY_SSH.format(address=machines.addresses[0], python=sys.executable, engines=engines)
 
 
 def start_ipcluster(machines, line, config, *, n=2, env=None, timeout=250):

@@ -8,30 +8,77 @@ from helpers.plots import COLORS, SERIAL
 LINKS = {10: "10", 100: "100", 1000: "1,000", None: "no limit"}  # Mbit/s: as it is written
 
 
-def plot_speed_ups(measured, predicted=None):
+def place(mbit):
+    """Tell where a link stands on the axis: 10, 100 and 1,000 Mbit/s at 0, 1 and 2, no limit (None) at 3."""
+    return 3 if mbit is None else np.log10(mbit) - 1
+
+
+def plot_speed_ups(measured, predict=None):
     """Draw a line for each strategy: the medians, and at each link the range.
 
     Parameters
     ----------
     measured : dict of str to dict
-        Strategy: link (of LINKS): the speed-ups of its turns.
-    predicted : dict of str to dict, optional
-        Strategy: link: a speed-up; drawn as a dotted line.
+        Strategy: link (Mbit/s or None): the speed-ups of its turns.
+    predict : function, optional
+        predict(strategy, link) is a speed-up; drawn as a dotted line.
     """
     fig, ax = plt.subplots(figsize=(6, 4.2))
+    ends = []  # of the lines: speed-up, place, strategy, colour
     for number, (name, found) in enumerate(measured.items()):
-        middle = (len(measured) - 1) / 2
-        x = [list(LINKS).index(mbit) + 0.06 * (number - middle) for mbit in found]
-        low, high = [min(runs) for runs in found.values()], [max(runs) for runs in found.values()]
-        ax.vlines(x, low, high, color=COLORS[number])
+        color = COLORS[number]
+        shift = 0.06 * (number - (len(measured) - 1) / 2)
+        x = [place(mbit) + shift for mbit in found]
         medians = [np.median(runs) for runs in found.values()]
-        ax.plot(x, medians, "o-", color=COLORS[number], ms=4, label=name)
-        if predicted:
-            ax.plot(x, [*predicted[name].values()], ":", color=COLORS[number], label=f"{name}, predicted")
+        low, high = [min(runs) for runs in found.values()], [max(runs) for runs in found.values()]
+        ax.vlines(x, low, high, color=color)
+        ax.plot(x, medians, "o-", color=color, ms=4)
+        ends.append((medians[-1], x[-1], name.split(",")[0], color))
+        if predict:
+            links = [*np.geomspace(10, 1000, 41), *([None] if None in found else [])]
+            ax.plot([place(mbit) for mbit in links], [predict(name, mbit) for mbit in links], ":", color=color)
+    top, free = ax.get_ylim()[1], -np.inf
+    for y, x, name, color in sorted(ends):  # labels that do not touch
+        free = max(y, free + 0.07 * top)
+        ax.text(x + 0.1, free, name, color=color, va="center")
     ax.axhline(1, color=SERIAL, lw=1)
-    ax.text(-0.1, 1.02, "as one host", color=SERIAL, va="bottom")
+    ax.text(-0.15, 1.02, "as one host", color=SERIAL, va="bottom")
+    if predict:
+        ax.text(0.02, 0.98, "dotted: predicted", transform=ax.transAxes, va="top")
     ax.set_xticks(range(len(LINKS)), LINKS.values())
+    ax.set_xlim(-0.2, 3.9)
+    ax.set_ylim(bottom=0)
     ax.set_xlabel("bandwidth of a host's link, Mbit/s")
     ax.set_ylabel("speed-up: two hosts over one")
-    ax.set_ylim(bottom=0)
-    ax.legend()
+
+
+def title_of(measured):
+    """Say of each strategy where two hosts lose in every turn, and where they pay in every turn.
+
+    Parameters
+    ----------
+    measured : dict of str to dict
+        As in `plot_speed_ups`.
+
+    Returns
+    -------
+    str
+        A line for each strategy.
+    """
+    lines = []
+    for name, found in measured.items():
+        lose = [mbit for mbit, turns in found.items() if max(turns) < 1]
+        pay = [mbit for mbit, turns in found.items() if min(turns) > 1]
+        parts = [f"always {verb}{_where(links, found)}" for verb, links in (("loses", lose), ("pays", pay)) if links]
+        said = ", ".join(parts).replace(" Mbit/s, always pays at", ", always pays at")
+        lines.append(f"{name.capitalize()} {said or 'pays in some turns, and loses in others'}")
+    return "\n".join(lines)
+
+
+def _where(links, all_links):
+    """Write some links of a strategy, as " at 10 and 100 Mbit/s"; "" for all of them."""
+    if len(links) == len(all_links):
+        return ""
+    limits = " and ".join(f"{mbit:,g}" for mbit in links if mbit)
+    parts = [f"at {limits} Mbit/s"] if limits else []
+    return " " + " and ".join(parts + (["without a limit"] if None in links else []))
