@@ -1,28 +1,67 @@
-"""For lesson 28: what two ranks gain over their rivals, turn by turn."""
+"""For lesson 28: what two ranks gain over their rivals, and how long an exchange takes beside its prediction."""
 
 import numpy as np
 
-from helpers.plots import COLORS
+from helpers.plots import COLORS, SERIAL
+
+QUARTILES = [0.25, 0.5, 0.75]
+COLOR_OF = {"gains": COLORS[2], "open": SERIAL, "loses": COLORS[1]}
 
 
-def draw_gains(axis, gains):
-    """Draw each turn as a dot, the median as a bar, and a line at 1, right of which two ranks do more.
+def draw_gains(axes, gains, verdict):
+    """Draw each turn as a dot, the quartiles as a bar, the median as a tick, and a line at 1.
+
+    Right of the line two ranks do more. The rows of one model stand together, and the verdict stands at the right.
+
+    Parameters
+    ----------
+    axes : sequence of matplotlib.axes.Axes
+        One for each rival; they share y.
+    gains : dict of (str, int) to dict
+        {(model, images): {rival: the ratios of its turns}}, from top to bottom; each case has the same rivals.
+    verdict : function
+        Ratios -> "gains", "open" or "loses".
+    """
+    models = list(dict.fromkeys(model for model, _ in gains))
+    heights = [row + 0.7 * models.index(model) for row, (model, _) in enumerate(gains)]
+    rivals = list(next(iter(gains.values())))
+    for axis, rival in zip(axes, rivals):
+        for height, ratios_of in zip(heights, gains.values()):
+            ratios = ratios_of[rival]
+            low, middle, high = np.quantile(ratios, QUARTILES)
+            word = verdict(ratios)
+            color = COLOR_OF[word]
+            axis.plot(ratios, [height] * len(ratios), ls="", marker="o", ms=3.5, alpha=0.5, color=color)
+            axis.plot([low, high], [height, height], lw=7, alpha=0.4, solid_capstyle="butt", color=color)
+            axis.plot(middle, height, ls="", marker="|", ms=14, mew=3, color=color)
+            place = axis.get_yaxis_transform()
+            axis.text(1.03, height, word, color=color, va="center", transform=place)
+        axis.axvline(1, color="k", ls="--", lw=1)
+        axis.set(title=f"2 ranks / {rival}", xlabel="times as many\nexamples a second")
+        axis.set_xlim(left=0)
+    axes[0].set(yticks=heights, yticklabels=[f"{model}, {images}" for model, images in gains])
+    axes[0].invert_yaxis()
+
+
+def draw_exchanges(axis, predicted, taken):
+    """Draw predicted and measured times with their quartiles, and the diagonal on which they are equal.
 
     Parameters
     ----------
     axis : matplotlib.axes.Axes
-    gains : dict of str to dict
-        {model: {rival: the ratios of its turns}}, from top to bottom; each model has the same rivals.
+    predicted, taken : dict of str to sequence of float
+        {name: ms, turn by turn}; up to four, with the same names.
     """
-    for row, ratios_of in enumerate(gains.values()):
-        for place, (rival, ratios) in enumerate(ratios_of.items()):
-            height = row + 0.3 * place - 0.15
-            look = {"color": COLORS[place], "ls": ""}
-            label = f"2 ranks / {rival}" if row == 0 else ""
-            axis.plot(ratios, [height] * len(ratios), marker="o", ms=6, alpha=0.5, label=label, **look)
-            axis.plot(np.median(ratios), height, marker="|", ms=15, mew=3, **look)
-    axis.axvline(1, color="k", ls="--", lw=1)
-    axis.set(yticks=range(len(gains)), yticklabels=[*gains], xlabel="times as many examples a second")
-    axis.set_xlim(left=0)
-    axis.invert_yaxis()
-    axis.legend(loc="upper center", bbox_to_anchor=(0.45, -0.13), ncols=2)
+    for place, (name, color) in enumerate(zip(predicted, COLORS)):
+        x_low, x, x_high = np.quantile(predicted[name], QUARTILES)
+        y_low, y, y_high = np.quantile(taken[name], QUARTILES)
+        errors = {"xerr": [[x - x_low], [x_high - x]], "yerr": [[y - y_low], [y_high - y]]}
+        axis.errorbar(x, y, fmt="o", capsize=3, color=color, **errors)
+        away = (8, -14 if place % 2 else 8)  # neighbours do not meet
+        axis.annotate(name, (x, y), away, textcoords="offset points", color=color)
+    axis.margins(0.15)
+    low, high = axis.get_ylim()
+    most = max(axis.get_xlim()[1], high)
+    axis.plot([0, most], [0, most], "k--", lw=1, zorder=0)
+    axis.set(xlim=(0, most), ylim=(min(0, low), most), aspect="equal")
+    axis.set(xlabel="exchange by formula, ms", ylabel="exchange measured, ms")
