@@ -1,4 +1,4 @@
-"""For lesson 28: what two ranks gain over their rivals, and how long an exchange takes beside its prediction."""
+"""For lesson 28: what two ranks gain over their rivals, turn by turn."""
 
 import numpy as np
 
@@ -41,27 +41,3 @@ def draw_gains(axes, gains, verdict):
         axis.set_xlim(left=0)
     axes[0].set(yticks=heights, yticklabels=[f"{model}, {images}" for model, images in gains])
     axes[0].invert_yaxis()
-
-
-def draw_exchanges(axis, predicted, taken):
-    """Draw predicted and measured times with their quartiles, and the diagonal on which they are equal.
-
-    Parameters
-    ----------
-    axis : matplotlib.axes.Axes
-    predicted, taken : dict of str to sequence of float
-        {name: ms, turn by turn}; up to four, with the same names.
-    """
-    for place, (name, color) in enumerate(zip(predicted, COLORS)):
-        x_low, x, x_high = np.quantile(predicted[name], QUARTILES)
-        y_low, y, y_high = np.quantile(taken[name], QUARTILES)
-        errors = {"xerr": [[x - x_low], [x_high - x]], "yerr": [[y - y_low], [y_high - y]]}
-        axis.errorbar(x, y, fmt="o", capsize=3, color=color, **errors)
-        away = (8, -14 if place % 2 else 8)  # neighbours do not meet
-        axis.annotate(name, (x, y), away, textcoords="offset points", color=color)
-    axis.margins(0.15)
-    low, high = axis.get_ylim()
-    most = max(axis.get_xlim()[1], high)
-    axis.plot([0, most], [0, most], "k--", lw=1, zorder=0)
-    axis.set(xlim=(0, most), ylim=(min(0, low), most), aspect="equal")
-    axis.set(xlabel="exchange by formula, ms", ylabel="exchange measured, ms")
