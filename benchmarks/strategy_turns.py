@@ -1,9 +1,9 @@
 """How fast the strategies of lesson 12 are in several runs: `python -m benchmarks.strategy_turns [--runs 7]`.
 
 Each run starts two ranks anew. On them each group of strategies takes turns with a rank alone, with ranks that
-exchange nothing and with ranks that exchange one number; a turn has as many steps as in the lesson. A last group has
-two ranks whose Horovod negotiates every tensor anew, since it has no cache, and a strategy that merges rows and sends
-none: controls for what merging duplicates brings.
+exchange nothing and with ranks that exchange one number; a turn is as long as in the lesson. A last group has two ranks
+whose Horovod negotiates every tensor anew, since it has no cache, and a strategy that merges rows and sends none:
+controls for what merging duplicates brings.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from helpers.exchange.strategies import make_deduplicated
 from lesson_parts.turns import in_runs, measure, show
 
 GROUPS = (["canonical"], ["bigger batch", "dense", "deduplicated rows"], ["local SGD", "hot and cold", "overlap"])
-STEPS = {"canonical": 50, "bigger batch": 24, "local SGD": 3}  # of a turn, by the first strategy of a group
+SECONDS = {"canonical": 0.32, "bigger batch": 0.32, "local SGD": 0.4}  # of a turn, by the first strategy of a group
 NO_CACHE = {"HOROVOD_CACHE_CAPACITY": "0"}
 CONTROLS = ["bigger batch", "deduplicated rows", "merging only"]
 
@@ -49,10 +49,10 @@ def run_once(ids, vocab, turns):
 
 
 def take_turns(ranks, names, ids, vocab, turns):
-    """{mode: pairs/s of each turn} of a group, as `measure` finds them."""
+    """{mode: pairs/s of each turn} of a group, as `measure` finds them; a rank alone has more of them."""
     first = STRATEGIES[names[0]]
     makers = {name: STRATEGIES[name].make if name in STRATEGIES else make_merging_only for name in names}
-    found = measure(ranks, first, first.make, makers, ids, vocab, turns, STEPS[names[0]])
+    found = measure(ranks, first, first.make, makers, ids, vocab, turns, SECONDS[names[0]])
     print(show(found).data)
     return {mode: [*row["speed"]] for mode, row in found.items()}
 
@@ -65,7 +65,7 @@ def main():
     parser.add_argument("--words", type=positive, default=400_000, help="so many words of it (default: 400000)")
     parser.add_argument("--vocabulary", type=positive, default=10_000)
     parser.add_argument("--runs", type=positive, default=7)
-    parser.add_argument("--turns", type=positive, default=3)
+    parser.add_argument("--turns", type=positive, default=7)
     parser.add_argument("--json", metavar="OUT")
     options = parser.parse_args()
     try:
@@ -77,7 +77,7 @@ def main():
     for name in runs[0]:
         print(f"{name:30}" + "".join(f"{median:8.2f}" for median in sorted(in_runs(runs, name))))
     if options.json:
-        settings = {"words": len(ids), "vocabulary": len(vocab), "turns": options.turns, "steps": STEPS}
+        settings = {"words": len(ids), "vocabulary": len(vocab), "turns": options.turns, "seconds": SECONDS}
         write_json(options.json, {"settings": settings, "runs": runs})
 
 

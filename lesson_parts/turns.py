@@ -5,6 +5,8 @@ the ranks run what the caller wrote.
 """
 
 import json
+import math
+import textwrap
 import time
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import tensorflow as tf
 
 from helpers.exchange.cost_model import bytes_sent
 from helpers.exchange.strategies import DIM, STRATEGIES, batches, start_tables
-from helpers.plots import COLORS, low_high, median_and_range, table
+from helpers.plots import COLORS, median_and_range, table
 from helpers.text.skipgram import shard
 from helpers.text.vocab import Vocab
 
@@ -42,35 +44,62 @@ def train_some(step, source, steps):
     return seen, time.perf_counter() - begin, bytes_sent() - sent
 
 
-def turns_on_rank(batching, plain, makers, turns, steps, ids, vocab):
-    """Let all modes take turns on this rank: {mode: [what `train_some` returns, of each turn]}; see `measure`."""
+def steps_for(seconds, step, source):
+    """Compile a step, and find how many of them take so long on rank 0: a float, the same on all ranks."""
+    import horovod.tensorflow as hvd
+
+    pairs, _, _ = train_some(step, source, 1)
+    trial = min(10, 1 + 10_000 // max(1, pairs))
+    _, took, _ = train_some(step, source, trial)
+    steps = tf.constant(trial * seconds / took, tf.float64)
+    return float(hvd.broadcast(steps, root_rank=0))
+
+
+def turns_on_rank(batching, plain, makers, turns, seconds, ids, vocab):
+    """Let all modes take turns on this rank, see `measure`.
+
+    Returns
+    -------
+    list of (str, tuple)
+        In the order of time, a mode and what `train_some` returned. Rank 0 alone is the first and the last of them, and
+        stands between any two others; the other ranks have nan for it.
+    """
     import horovod.tensorflow as hvd
 
     part = shard(ids, hvd.rank(), hvd.size())
     source = batches(batching, part, vocab, np.random.default_rng(hvd.rank()))
-    steps = steps or max(6, min(200, 100_000 // batching.batch))
     alone = plain(start_tables(vocab, DIM, 0), None)
 
     def waiting(*batch):
         return hvd.allreduce(alone(*batch), name="one_number")
 
-    modes = {ALONE: alone, APART: alone, WAITING: waiting}
+    ways = {APART: alone, WAITING: waiting}
     for name, make in makers.items():
-        modes[name] = make(start_tables(vocab, DIM, 0), hvd)
-    found = {mode: [] for mode in modes}
-    for turn in range(1 + turns):
-        for mode, step in modes.items():
-            hvd.allreduce(tf.zeros(1))  # the ranks begin at the same time
-            if mode != ALONE or hvd.rank() == 0:
-                found[mode].append(train_some(step, source, steps if turn else 2))
-    return {mode: rows[1:] for mode, rows in found.items()}  # in the first, short turn TensorFlow compiles
+        ways[name] = make(start_tables(vocab, DIM, 0), hvd)
+    steps = {ALONE: max(1, round(steps_for(seconds / 2, alone, source)))}
+    steps |= {way: math.ceil(steps_for(seconds, step, source)) for way, step in ways.items()}
+    log = []
+
+    def time_part(mode, step):
+        hvd.allreduce(tf.zeros(1))  # the ranks begin at the same time
+        idle = mode == ALONE and hvd.rank() > 0
+        log.append((mode, (np.nan,) * 3 if idle else train_some(step, source, steps[mode])))
+
+    time_part(ALONE, alone)
+    names = [*ways]
+    for turn in range(turns):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            time_part(name, ways[name])
+            time_part(ALONE, alone)
+    return log
 
 
-def measure(ranks, batching, plain, makers, ids, vocab, turns=5, steps=None):
-    """Let a rank alone, two ranks without an exchange, and strategies take turns, so that disturbances hit all.
+def measure(ranks, batching, plain, makers, ids, vocab, turns=7, seconds=0.32):
+    """Let strategies on all ranks take turns, and rank 0 alone directly before and after each of them.
 
-    Without an exchange there are two modes: with nothing sent, and with an allreduce of one number after each step, so
-    that the ranks wait for each other.
+    Each turn begins with another strategy. Without an exchange there are two modes: with nothing sent, and with an
+    allreduce of one number after each step, so that the ranks wait for each other.
 
     Parameters
     ----------
@@ -84,22 +113,33 @@ def measure(ranks, batching, plain, makers, ids, vocab, turns=5, steps=None):
     ids, vocab
         The text.
     turns : int
-    steps : int, optional
-        Of a turn; without it 6 to 200, as many as have 100,000 pairs.
+    seconds : float
+        How long each trains in a turn, about, and at least one step; rank 0 alone half as long before and after it.
 
     Returns
     -------
     dict
-        Of each mode, {"speed": pairs/s of all ranks in each turn, "ms": of a step in each turn, "sent": bytes a pair}.
+        Of each mode, {"speed-up": pairs/s of all ranks over those of rank 0 alone directly before and after, of each
+        turn; "speed": that times the median pairs/s of rank 0 alone; "ms": of a step at this speed; "sent": bytes a
+        pair}. Of rank 0 alone, "speed" and "ms" are of each of its parts.
     """
-    results = ranks.run(turns_on_rank, batching, plain, makers, turns, steps, ids, vocab)
-    found = {}
-    for mode in [ALONE, APART, WAITING, *makers]:
-        rows = np.array([rank[mode] for rank in results if rank[mode]])
-        pairs, seconds, sent = np.moveaxis(rows, 2, 0)  # each [ranks, turns]
-        speed = (pairs / seconds).sum(axis=0)
-        milliseconds = 1e3 * len(rows) * batching.batch / speed
-        found[mode] = {"speed": speed, "ms": milliseconds, "sent": sent.sum() / pairs.sum()}
+    logs = ranks.run(turns_on_rank, batching, plain, makers, turns, seconds, ids, vocab)
+    modes = [mode for mode, _ in logs[0]]
+    rows = np.array([[row for _, row in log] for log in logs])
+    pairs, took, sent = np.moveaxis(rows, 2, 0)  # each [ranks, parts]
+    at = np.flatnonzero([mode == ALONE for mode in modes])
+    one_rank = pairs[0, at] / took[0, at]
+    found = {ALONE: {"speed-up": np.ones(1), "speed": one_rank, "ms": 1e3 * batching.batch / one_rank}}
+    found[ALONE]["sent"] = sent[0, at].sum() / pairs[0, at].sum()
+    for mode in [APART, WAITING, *makers]:
+        at = np.flatnonzero([other == mode for other in modes])
+        before, after = at - 1, at + 1
+        baseline = (pairs[0, before] + pairs[0, after]) / (took[0, before] + took[0, after])
+        ratio = (pairs[:, at] / took[:, at]).sum(axis=0) / baseline
+        speed = ratio * np.median(one_rank)
+        milliseconds = 1e3 * len(logs) * batching.batch / speed
+        found[mode] = {"speed-up": ratio, "speed": speed, "ms": milliseconds}
+        found[mode]["sent"] = sent[:, at].sum() / pairs[:, at].sum()
     return found
 
 
@@ -109,31 +149,26 @@ def quotient(some, others):
 
 
 def speed_up(found, mode):
-    """Pairs/s of a mode over those of one rank, see `quotient`."""
-    return quotient(found[mode]["speed"], found[ALONE]["speed"])
+    """The median of the turns' speed-ups."""
+    return np.median(found[mode]["speed-up"])
 
 
-def show(found, runs=None):
-    """Make a table of what `measure` found; beside the speed-up is the range of those of single turns.
-
-    runs: what was recorded; a last column has the speed-ups of these, where the strategy is among them.
-    """
+def show(found):
+    """Make a table of what `measure` found: medians, and of the speed-up the range of the turns."""
     body = []
     for mode, row in found.items():
-        ratio = row["speed"] / found[ALONE]["speed"]
+        ratios = row["speed-up"]
         numbers = [f"{np.median(row['speed']) / 1e3:,.0f}", f"{np.median(row['ms']):,.1f}", f"{row['sent']:,.0f}"]
-        body.append([mode, *numbers, f"{speed_up(found, mode):.2f}", low_high(ratio)])
-        if runs:
-            body[-1].append(recorded_speed_up(runs, found, mode))
-    head = ["", "k pairs/s", "ms a step", "bytes a pair", "speed-up", "of single turns"]
-    return table(head + (["speed-up, recorded"] if runs else []), body)
+        last = ["1", ""] if mode == ALONE else [median_and_range(ratios), f"{sum(ratios > 1)} of {len(ratios)}"]
+        body.append([mode, *numbers, *last])
+    head = ["", "k pairs/s", "ms a step", "bytes a pair", "speed-up", "above 1 in"]
+    return table(head, body)
 
 
 def compare(found, one, other):
     """Print how many times as fast one mode is as another, and in how many turns; return the ratios of the turns."""
-    ratios = found[one]["speed"] / found[other]["speed"]
-    print(f"{one} / {other}: {quotient(found[one]['speed'], found[other]['speed']):.2f} ({low_high(ratios)})")
-    print(f"faster in {sum(ratios > 1)} of {len(ratios)} turns")
+    ratios = found[one]["speed-up"] / found[other]["speed-up"]
+    print(f"{one} / {other}: {median_and_range(ratios)}, faster in {sum(ratios > 1)} of {len(ratios)} turns")
     return ratios
 
 
@@ -149,17 +184,18 @@ def in_runs(runs, name, base=None, mode="one", of="two"):
     return np.array([quotient(run[name][of], run[base][mode]) for run in runs])
 
 
-def recorded_speed_up(runs, found, mode):
-    """Format the speed-up of a mode of `found` in recorded runs, as "0.52 (0.49 to 0.60)"; "" without a record."""
-    first = [*found][3]  # the modes before it were measured beside it
-    if mode in (APART, WAITING) and first in runs[0]:
-        return median_and_range(in_runs(runs, first, of="apart" if mode == APART else "number"))
-    return median_and_range(in_runs(runs, mode)) if mode in runs[0] else ""
-
-
 def sorted_row(label, ratios):
     """A row of a table: the ratios of all runs in one cell, smallest first."""
     return [label, ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))]
+
+
+def who_pays(shown):
+    """Say with which strategies two ranks are faster than one, by the medians of the turns, on two lines or more.
+
+    shown: {strategy: what `measure` found, with this strategy in it}.
+    """
+    names = [name for name, found in shown.items() if speed_up(found, name) > 1]
+    return "A second rank pays with\n" + textwrap.fill(", ".join(names) or "none of them", 50)
 
 
 def draw_verdict(axis, shown, runs):
@@ -169,25 +205,26 @@ def draw_verdict(axis, shown, runs):
     ----------
     axis : matplotlib.axes.Axes
     shown : dict of str to dict
-        {strategy: what `measure` found now, with this strategy in it}: the bars, and a black mark where two ranks end
-        that exchange one number.
+        {strategy: what `measure` found now, with this strategy in it}: the bars, and a line from the fastest turn to
+        the slowest.
     runs : list of dict
-        What was recorded: a dot for each run.
+        What was recorded: a dot for each run, below the bar.
     """
-    labels = ["computing, two ranks", "what the exchange adds", "one number", "a recorded run"]
+    labels = ["computing, two ranks", "what the exchange adds", "fastest to slowest turn", "a recorded run"]
     for row, (name, found) in enumerate(shown.items()):
-        begin, number, end = (1 / speed_up(found, mode) for mode in (APART, WAITING, name))
+        begin, end = (1 / speed_up(found, mode) for mode in (APART, name))
+        turns = 1 / found[name]["speed-up"]
         dots = 1 / in_runs(runs, name)
-        axis.barh(row, begin, 0.6, color=COLORS[0], label=labels[0])
-        axis.barh(row, max(0, end - begin), 0.6, begin, color=COLORS[1], alpha=0.6, label=labels[1])
-        axis.plot([number] * 2, [row - 0.42, row + 0.42], "k", lw=2.5, label=labels[2])
-        axis.plot(dots, [row] * len(dots), "o", color="k", ms=4, alpha=0.6, label=labels[3])
+        axis.barh(row, begin, 0.5, color=COLORS[0], label=labels[0])
+        axis.barh(row, max(0, end - begin), 0.5, begin, color=COLORS[1], alpha=0.5, label=labels[1])
+        axis.plot([min(turns), max(turns)], [row] * 2, "k|-", lw=1.5, label=labels[2])
+        axis.plot(dots, [row + 0.37] * len(dots), "o", color="k", mfc="none", ms=4, label=labels[3])
         labels = [""] * 4
     axis.axvline(1, color="k", ls="--", lw=1)
-    axis.text(1, -0.55, " one rank", va="bottom")
-    axis.set(yticks=range(len(shown)), yticklabels=[*shown], xlim=(0, None), ylim=(len(shown) - 0.5, -1.1))
+    axis.text(1, -0.5, " one rank", va="bottom")
+    axis.set(yticks=range(len(shown)), yticklabels=[*shown], xlim=(0, None), ylim=(len(shown) - 0.4, -1.1))
     axis.grid(visible=False)
-    axis.legend(loc="upper center", bbox_to_anchor=(0.4, -0.16), ncols=2)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.35, -0.16), ncols=2)
 
 
 def verdict(runs, shown):
@@ -208,49 +245,38 @@ def verdict(runs, shown):
     return table([*columns, "faster than the row above in"], body)
 
 
-def step_ms(runs, name, mode):
-    """Milliseconds of a step of a rank in a mode, "one", "apart", "number" or "two": the median of each run."""
-    pairs = STRATEGIES[name].batch * (1 if mode == "one" else 2)
-    return np.array([1e3 * pairs / np.median(run[name][mode]) for run in runs])
-
-
-def draw_budget(axis, found, name, runs):
+def draw_budget(axis, found, name):
     """Draw how long one rank and two ranks take for two batches, and the budget.
 
     Parameters
     ----------
     axis : matplotlib.axes.Axes
     found : dict
-        What `measure` found, with this strategy in it: the two rows above.
+        What `measure` found, with this strategy in it.
     name : str
         The strategy.
-    runs : list of dict
-        What was recorded: medians, the two thin rows below.
     """
-    here = [np.median(found[mode]["ms"]) for mode in (ALONE, APART, WAITING, name)]
-    recorded = [np.median(step_ms(runs, name, mode)) for mode in ("one", "apart", "number", "two")]
-    _draw_two_rows(axis, here, (0, 1), 0.56, ["alone\n", "alone\n", "beside\n", "one number\n", "the rest\n"])
-    _draw_two_rows(axis, recorded, (2.1, 2.7), 0.3, [""] * 5)
-    names = ["1 rank,\n2 steps", "2 ranks,\n1 step each"]
-    axis.set(yticks=(0, 1, 2.1, 2.7), yticklabels=[*names, "recorded: 1 rank", "2 ranks"], xlabel="ms")
+    alone, beside, number, both = [np.median(found[mode]["ms"]) for mode in (ALONE, APART, WAITING, name)]
+    parts = [(0, 0, alone, "alone", "center"), (0, alone, 2 * alone, "alone", "center")]
+    parts += [(1, 0, beside, "beside", "center")]
+    parts += [(1, beside, number, "one number", "right"), (1, number, both, "the rest", "left")]
+    for row, begin, end, label, side in parts:
+        computing = side == "center"
+        look = {"color": COLORS[0]} if computing else {"color": COLORS[1], "alpha": 0.35}
+        axis.barh(row, end - begin, 0.6, begin, **look)
+        axis.plot([end] * 2, [row - 0.3, row + 0.3], color="white", lw=2)
+        text = f"{label}\n{end - begin:.1f}"
+        if end - begin > 0.2 * max(both, 2 * alone):
+            ink = "white" if computing else "black"
+            axis.text((begin + end) / 2, row, text, color=ink, ha="center", va="center")
+        else:  # too narrow for its text, which stands below
+            axis.text(end if side == "right" else begin, row + 0.35, text, ha=side, va="top")
+    axis.plot([2 * alone] * 2, [-0.3, 0.7], "k--", lw=1)
+    axis.annotate("", (beside, 0.5), (2 * alone, 0.5), arrowprops={"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0})
+    axis.text(max(2 * alone, beside), 0.5, f"  budget {2 * alone - beside:.1f}", va="center")
+    axis.set(yticks=(0, 1), yticklabels=["1 rank,\n2 steps", "2 ranks,\n1 step each"], xlabel="ms")
+    axis.set(ylim=(1.85, -0.4), xlim=(0, 1.12 * max(both, 2 * alone)))
     axis.grid(visible=False)
-    axis.invert_yaxis()
-
-
-def _draw_two_rows(axis, ms, rows, height, labels):
-    """Draw ms of a step: alone, beside the other rank, with one number, with the strategy; and the budget."""
-    alone, *ends = ms
-    parts = [(rows[0], 0, alone), (rows[0], alone, 2 * alone), (rows[1], 0, ends[0])]
-    parts += [(rows[1], *ends[:2]), (rows[1], *ends[1:])]
-    looks = [(COLORS[0], 1)] * 3 + [(COLORS[1], 1), (COLORS[1], 0.6)]
-    for (row, begin, end), (color, alpha), label in zip(parts, looks, labels, strict=True):
-        axis.barh(row, end - begin, height, begin, color=color, alpha=alpha, edgecolor="white")
-        axis.text((begin + end) / 2, row, f"{label}{end - begin:.1f}", color="white", ha="center", va="center")
-    axis.plot([2 * alone] * 2, [rows[0] - height / 2, rows[1] - height / 2], "k--", lw=1)
-    middle = (rows[0] + rows[1]) / 2
-    arrow = {"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0}
-    axis.annotate("", (ends[0], middle), (2 * alone, middle), arrowprops=arrow)
-    axis.text(2 * alone, middle, f"  budget {2 * alone - ends[0]:.1f}", va="center")
 
 
 def draw_travels(axis, times, vocab, examples):
@@ -368,10 +394,14 @@ def quality_table(runs, trained):
     return table([head, *(SCORES[key].format(asked) for key in scores)], body)
 
 
-def changes(runs, names, keys=("wordsim353", "found")):
-    """Make a table of what two ranks bring beside one: `quotient` of the whole epoch's speeds, and mean scores.
+def of_epochs(runs, name, key):
+    """A number of a whole epoch on one rank and on two: arrays with one number a seed."""
+    rows = [{row["ranks"]: row for row in run["rows"] if row["strategy"] == name} for run in runs]
+    return np.array([(row[1][key], row[2][key]) for row in rows]).T
 
-    Beside them stands in how many seeds two ranks are faster, and in how many they score lower.
+
+def changes(runs, names, keys=("wordsim353", "found")):
+    """Make a table of mean scores on one rank and on two, and in how many seeds two ranks score lower.
 
     Parameters
     ----------
@@ -384,19 +414,22 @@ def changes(runs, names, keys=("wordsim353", "found")):
     """
     asked = runs[0]["settings"]["asked"]
     formats = {"wordsim353": (1, 2), "simlex999": (1, 2), "analogy": (100, 1), "found": (asked, 1)}
-    found = [{(row["strategy"], row["ranks"]): row for row in run["rows"]} for run in runs]
-
-    def of_both(name, key):
-        return np.array([(rows[name, 1][key], rows[name, 2][key]) for rows in found]).T
-
     body = []
     for name in names:
-        one, two = of_both(name, "pairs_per_s")
-        cells = [f"{quotient(two, one):.2f}, above 1 in {sum(two > one)} of {len(runs)}"]
+        cells = []
         for key in keys:
             k, n = formats[key]
-            one, two = of_both(name, key) * k
+            one, two = of_epochs(runs, name, key) * k
             means = f"{one.mean():z.{n}f} → {two.mean():z.{n}f}"
             cells.append(f"{means}, lower in {sum(two < one)} of {len(runs)}")
         body.append([name, *cells])
-    return table(["1 → 2 ranks", "speed-up", *(SCORES[key].format(asked) for key in keys)], body)
+    return table(["1 → 2 ranks", *(SCORES[key].format(asked) for key in keys)], body)
+
+
+def epochs(runs, names):
+    """Make a table of pairs/s of a whole epoch on two ranks over one, seed by seed; see `changes`."""
+    body = []
+    for name in names:
+        one, two = of_epochs(runs, name, "pairs_per_s")
+        body.append([name, *(f"{ratio:.2f}" for ratio in two / one)])
+    return table(["pairs/s, 2 ranks / 1", *(f"seed {run['settings']['seed']}" for run in runs)], body)

@@ -142,7 +142,8 @@ def make_local_sgd(tables, hvd=None, due=all_rows, n=LOCAL_STEPS):
 
     due(step, size) gives the rows, see `due_rows`; step(..., rows=...) exchanges these instead.
     """
-    common, done = [tf.Variable(table) for table in tables], count()
+    common = [tf.Variable(table) for table in tables]
+    done = count()  # gives 0, 1, 2, ...: exchanges until now
     words = tables[2].shape[0]
 
     @tf.function(input_signature=[PAIRS, PAIRS, RATE, PAIRS])
@@ -169,9 +170,11 @@ def make_overlapped(tables, hvd=None, due=due_rows, n=LOCAL_STEPS):
     They travel in a second thread: in one tf.function with the steps, they would wait until these
     are computed.
     """
-    common, done = [tf.Variable(table) for table in tables], count()
+    common = [tf.Variable(table) for table in tables]
+    done = count()  # gives 0, 1, 2, ...: exchanges until now
     words = tables[2].shape[0]
-    thread, matrix = ThreadPoolExecutor(1), tf.TensorSpec([None, None])
+    matrix = tf.TensorSpec([None, None])
+    thread = ThreadPoolExecutor(1)
     travel = tf.identity
     if hvd:
         travel = partial(hvd.allreduce, op=hvd.Sum, name="changes")
