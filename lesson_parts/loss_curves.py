@@ -69,45 +69,53 @@ def draw_losses(steps, losses, level, steps_to_level, title):
     plt.show()
 
 
-def draw_step(step_ms, title):
+def draw_step(ratios, title):
     """Draw the time of a step: a bar for each way, and the parts of the step of two ranks one below the other.
 
     Parameters
     ----------
-    step_ms : dict of {str: float array [turns]}
-        Milliseconds of the ways "one thread", "all cores", "two ranks", "half, alone" and "half, both ranks". Bars are
-        medians, thin lines go from the smallest turn to the largest.
+    ratios : dict of {str: float array [turns]}
+        Times one thread's step, turn by turn, of the ways "one thread", "all cores", "two ranks", "half, alone" and
+        "half, both ranks". Bars end at medians (a part is the difference of two), thin lines go from the smallest turn
+        to the largest.
     title : str
     """
-    median = {way: np.median(of_turns) for way, of_turns in step_ms.items()}
-    begins = [0, median["half, alone"], median["half, both ranks"]]
-    ends = [median["half, alone"], median["half, both ranks"], median["two ranks"]]
-    parts = ["half of the pairs", "+ other rank at work", "+ exchange"]
-    colors = [COLORS[0], COLORS[3], COLORS[1]]
+    median = {way: np.median(of_turns) for way, of_turns in ratios.items()}
     whole = [("one thread", SERIAL), ("all cores", COLORS[2]), ("two ranks", None)]
-    figure, ax = plt.subplots(figsize=(6, 3.8))
+    parts = [
+        ("two ranks =\nhalf of the pairs", COLORS[0], "half, alone"),
+        ("+ other rank at work", COLORS[3], "half, both ranks"),
+        ("+ exchange", COLORS[1], "two ranks"),
+    ]
+    figure, ax = plt.subplots(figsize=(6, 4))
+
+    def spread(row, way, label):
+        low, high = min(ratios[way]), max(ratios[way])
+        ax.plot([low, high], [row, row], "k", lw=1.5)
+        ax.text(high, row, f"  {label}", va="center")
+
+    begin = 0
     for row, (way, color) in enumerate(whole):
         if color:
             ax.barh(row, median[way], 0.6, color=color)
-        low, high = min(step_ms[way]), max(step_ms[way])
-        ax.plot([low, high], [row, row], "k", lw=1.5)
-        ax.text(max(high, median[way]), row, f"  {median[way]:.1f} ms", va="center")
-    for row, (begin, end, color) in enumerate(zip(begins, ends, colors), start=len(whole)):
-        ax.barh(len(whole) - 1, end - begin, 0.6, begin, color=color)
-        ax.barh(row, end - begin, 0.6, begin, color=color)
-        sign = "+" if row > len(whole) else ""
-        ax.text(max(begin, end), row, f"  {end - begin:{sign}.1f} ms", va="center")
-    right = max(max(of_turns) for of_turns in step_ms.values())
+        spread(row, way, f"{median[way]:.2f}")
+    for row, (_, color, way) in enumerate(parts, start=len(whole)):
+        part = median[way] - begin
+        for at in (len(whole) - 1, row):
+            ax.barh(at, part, 0.6, begin, color=color, zorder=1)
+        spread(row, way, f"{part:+.2f}" if begin else f"{part:.2f}")
+        begin = median[way]
+    right = max(max(of_turns) for of_turns in ratios.values())
     ax.axhline(len(whole) - 0.5, color="black", lw=0.8, ls=":")
-    ax.set(xlabel="milliseconds", xlim=(0, 1.25 * right), title=title)
-    ax.set_yticks(range(len(whole) + len(parts)), [way for way, _ in whole] + parts)
+    ax.set(xlabel="times the step of one thread", xlim=(0, 1.25 * right), title=title)
+    ax.set_yticks(range(len(whole) + len(parts)), [way for way, _ in whole] + [name for name, _, _ in parts])
     ax.invert_yaxis()
     ax.grid(visible=False)
     plt.show()
 
 
 def draw_sweep(rates, pairs_of_ways, title):
-    """Draw the pairs to the level against the rate: a mark for each seed, a line through the means.
+    """Draw the pairs to the level against the rate: a mark for each seed, a line through the medians.
 
     Parameters
     ----------
@@ -122,7 +130,7 @@ def draw_sweep(rates, pairs_of_ways, title):
     figure, ax = plt.subplots(figsize=(6, 4.2))
     for row, (name, pairs) in enumerate(pairs_of_ways.items()):
         marker, color, never = "os"[row], (SERIAL, COLORS[0])[row], (1.06 + 0.1 * row) * top
-        ax.plot(rates, [of_rate.mean() for of_rate in pairs], color=color)
+        ax.plot(rates, [np.median(of_rate) for of_rate in pairs], color=color)
         ax.plot([], [], f"{marker}-", color=color, label=name)
         for rate, of_rate in zip(rates, pairs):
             ax.plot([rate] * len(of_rate), of_rate, marker, color=color, alpha=0.6)
