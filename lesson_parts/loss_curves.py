@@ -1,4 +1,4 @@
-"""Of lesson 09: where a loss curve stays below a level, and the pictures of its losses, sweep and verdict."""
+"""Of lesson 09: where a loss curve stays below a level, and the pictures of its losses, step, sweep and verdict."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,60 +45,107 @@ def stays_below(level, places, losses):
     return np.apply_along_axis(of_one, -1, losses)
 
 
-def draw_losses(seconds_of_ways, losses, level, title):
-    """Draw the held-out loss against the seconds: of each way a line for each turn, and the level.
+def draw_losses(steps, losses, level, steps_to_level, title):
+    """Draw the held-out losses of two ways against the steps, the second one dashed on top, and the level.
 
     Parameters
     ----------
-    seconds_of_ways : dict of {str: float array [turns, points]}
-        Of each of three ways the seconds until each point of its curve, turn by turn.
+    steps : int array [points]
     losses : dict of {str: float array [points]}
-        Of each way the loss there, the same in every turn.
-    level : float
+        Of each of two ways the loss there.
+    level, steps_to_level : float
+        Where a mark stands.
     title : str
     """
-    figure, ax = plt.subplots(figsize=(6, 4.2))
-    for color, (way, turns) in zip((SERIAL, COLORS[2], COLORS[0]), seconds_of_ways.items()):
-        ax.plot([], [], color=color, label=way)
-        for seconds in turns:
-            ax.plot(seconds, losses[way], color=color, alpha=0.6)
-    ax.axhline(level, ls="--", lw=1, color="black")
-    ax.text(0.99, level, f"{level:.2f}, half of the way", ha="right", va="bottom", transform=ax.get_yaxis_transform())
-    ax.set(xlabel="seconds of training", ylabel="held-out loss", xlim=(0, None), title=title)
-    figure.legend(loc="outside lower center", ncols=3)
+    figure, ax = plt.subplots(figsize=(6, 3.8))
+    looks = {"color": SERIAL, "lw": 6, "alpha": 0.5}, {"color": COLORS[0], "lw": 2, "ls": "--"}
+    for look, (way, of_way) in zip(looks, losses.items()):
+        ax.plot(steps, of_way, label=way, **look)
+    ax.axhline(level, ls=":", lw=1, color="black")
+    ax.plot(steps_to_level, level, "o", color="black")
+    ax.text(0.02, level, f"level {level:.2f}", va="bottom", transform=ax.get_yaxis_transform())
+    ax.set(xlabel="steps", ylabel="held-out loss", xlim=(0, steps[-1]), title=title)
+    ax.legend(loc="lower left", handlelength=4)
+    plt.show()
+
+
+def draw_step(ratios, title):
+    """Draw the time of a step: a bar for each way, and the parts of the step of two ranks one below the other.
+
+    Parameters
+    ----------
+    ratios : dict of {str: float array [turns]}
+        Times one thread's step, turn by turn, of the ways "one thread", "all cores", "two ranks", "half, alone" and
+        "half, both ranks". Bars end at medians (a part is the difference of two), thin lines go from the smallest turn
+        to the largest.
+    title : str
+    """
+    median = {way: np.median(of_turns) for way, of_turns in ratios.items()}
+    whole = [("one thread", SERIAL), ("all cores", COLORS[2]), ("two ranks", None)]
+    parts = [
+        ("two ranks =\nhalf of the pairs", COLORS[0], "half, alone"),
+        ("+ other rank at work", COLORS[3], "half, both ranks"),
+        ("+ exchange", COLORS[1], "two ranks"),
+    ]
+    figure, ax = plt.subplots(figsize=(6, 4))
+
+    def spread(row, way, label):
+        low, high = min(ratios[way]), max(ratios[way])
+        ax.plot([low, high], [row, row], "k", lw=1.5)
+        ax.text(high, row, f"  {label}", va="center")
+
+    begin = 0
+    for row, (way, color) in enumerate(whole):
+        if color:
+            ax.barh(row, median[way], 0.6, color=color)
+        spread(row, way, f"{median[way]:.2f}")
+    for row, (_, color, way) in enumerate(parts, start=len(whole)):
+        part = median[way] - begin
+        for at in (len(whole) - 1, row):
+            ax.barh(at, part, 0.6, begin, color=color, zorder=1)
+        spread(row, way, f"{part:+.2f}" if begin else f"{part:.2f}")
+        begin = median[way]
+    right = max(max(of_turns) for of_turns in ratios.values())
+    ax.axhline(len(whole) - 0.5, color="black", lw=0.8, ls=":")
+    ax.set(xlabel="times the step of one thread", xlim=(0, 1.25 * right), title=title)
+    ax.set_yticks(range(len(whole) + len(parts)), [way for way, _ in whole] + [name for name, _, _ in parts])
+    ax.invert_yaxis()
+    ax.grid(visible=False)
     plt.show()
 
 
 def draw_sweep(rates, pairs_of_ways, title):
-    """Draw the pairs to the level against the rate: a mark for each seed, a line through the means.
+    """Draw the pairs to the level against the rate: a mark for each seed, a line through the medians.
 
     Parameters
     ----------
     rates : sequence of float
-    pairs_of_ways : dict of {str: float array [rates, seeds]}
-        Of each of two ways the thousands of pairs. Infinite ones are an open mark in a band, with their number.
+    pairs_of_ways : dict of {str: sequence of float array [seeds]}
+        Of each of two ways, for each rate, the thousands of pairs, as many as it has seeds. Infinite ones are an open
+        mark in a band, with their number.
     title : str
     """
-    found = np.concatenate([pairs.ravel() for pairs in pairs_of_ways.values()])
+    found = np.concatenate([of_rate for pairs in pairs_of_ways.values() for of_rate in pairs])
     top = 1.08 * found[np.isfinite(found)].max()
-    never = 1.08 * top
     figure, ax = plt.subplots(figsize=(6, 4.2))
-    for marker, color, (name, pairs) in zip("os", (SERIAL, COLORS[0]), pairs_of_ways.items()):
-        ax.plot(rates, pairs.mean(axis=1), f"{marker}-", color=color, markersize=0)
+    for row, (name, pairs) in enumerate(pairs_of_ways.items()):
+        marker, color, never = "os"[row], (SERIAL, COLORS[0])[row], (1.06 + 0.1 * row) * top
+        ax.plot(rates, [np.median(of_rate) for of_rate in pairs], color=color)
         ax.plot([], [], f"{marker}-", color=color, label=name)
         for rate, of_rate in zip(rates, pairs):
             ax.plot([rate] * len(of_rate), of_rate, marker, color=color, alpha=0.6)
             missed = np.isinf(of_rate).sum()
             if missed:
                 ax.plot(rate, never, marker, color=color, fillstyle="none")
-                side, gap = ("left", 1.05) if rate < np.sqrt(rates[0] * rates[-1]) else ("right", 0.95)
-                ax.text(gap * rate, never, f"{missed} of {len(of_rate)} seeds", color=color, ha=side, va="center")
-    if np.isinf(found).any():
-        ax.axhspan(top, 1.16 * top, color=SERIAL, alpha=0.15, lw=0)
-        ax.text(0.5, never, "never at the level", ha="center", va="center", transform=ax.get_yaxis_transform())
-        ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick < top])
+                side, gap = ("left", 1.04) if rate < np.sqrt(rates[0] * rates[-1]) else ("right", 0.96)
+                ax.text(gap * rate, never, f"{missed} of {len(of_rate)}", color=color, ha=side, va="center")
     ax.set(xscale="log", xlabel="learning rate", ylabel="thousand pairs to the level")
-    ax.set_ylim(0, 1.16 * top)
+    ax.set_ylim(0, top)
+    if np.isinf(found).any():
+        ticks = [tick for tick in ax.get_yticks() if 0 <= tick < 0.97 * top]
+        ax.axhspan(top, 1.22 * top, color=SERIAL, alpha=0.15, lw=0)
+        ax.set_yticks([*ticks, 1.11 * top], [*(f"{tick:g}" for tick in ticks), "never\n(seeds)"])
+        ax.set_ylim(0, 1.22 * top)
     ax.set_xticks(rates, [f"{rate:g}" for rate in rates])
     ax.minorticks_off()
     ax.set_title(title)
@@ -123,8 +170,8 @@ def draw_verdict(ways, without_exchange, title):
     figure, ax = plt.subplots(figsize=(6, 4.4))
     ax.plot(times, 1 / times, color=SERIAL)
     ax.fill_between(np.append(0, times), np.append(top, 1 / times), color=COLORS[2], alpha=0.2, label="sooner than one")
-    ax.plot(1, 1, "o", color=SERIAL)
-    ax.text(0.94, 0.9, "one\nthread", color=SERIAL, ha="right", va="top")
+    ax.plot(1, 1, "o", color=SERIAL, markersize=5)
+    ax.text(0.88, 0.86, "one\nthread", color=SERIAL, ha="right", va="top")
     for color, (name, (pairs, of_turns)) in zip(COLORS, ways.items()):
         ax.plot([min(of_turns), max(of_turns)], [pairs, pairs], color=color)
         ax.plot(np.median(of_turns), pairs, "s", color=color)
