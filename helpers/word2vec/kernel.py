@@ -71,7 +71,8 @@ def dot_products(left, right, first, start, stop, logits):
         a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = np.float32(0)
         for k in range(left.shape[1]):
             a, b = left[first, k], left[first + 1, k]
-            r0, r1, r2, r3 = right[j, k], right[j + 1, k], right[j + 2, k], right[j + 3, k]
+            r0, r1 = right[j, k], right[j + 1, k]
+            r2, r3 = right[j + 2, k], right[j + 3, k]
             a0 += a * r0
             a1 += a * r1
             a2 += a * r2
@@ -80,7 +81,8 @@ def dot_products(left, right, first, start, stop, logits):
             b1 += b * r1
             b2 += b * r2
             b3 += b * r3
-        logits[first, j], logits[first, j + 1], logits[first, j + 2], logits[first, j + 3] = a0, a1, a2, a3
+        logits[first, j], logits[first, j + 1] = a0, a1
+        logits[first, j + 2], logits[first, j + 3] = a2, a3
         logits[first + 1, j], logits[first + 1, j + 1] = b0, b1
         logits[first + 1, j + 2], logits[first + 1, j + 3] = b2, b3
 
