@@ -24,6 +24,10 @@ def not_rounded(weights, gb, stage):
     return weights * CUT[stage] / 1e9 / (gb - weights * (16 - CUT[stage]) / 1e9)
 
 
+def in_gigabytes(weights, gb, stage):
+    return math.ceil(not_rounded(weights, gb, stage))
+
+
 def rounded_down(weights, gb, stage):
     return math.floor(not_rounded(weights, gb, stage))
 
@@ -43,6 +47,13 @@ ranks_needed = Exercise(
         ),
         Case(args=(7_000_000_000, 24, 3), answer=5, mistakes=[]),
         Case(args=(1_000_000_000, 13, 1), answer=2, mistakes=[]),
+        Case(
+            args=(100_000_000, 1, 1),
+            answer=4,
+            mistakes=[
+                Mistake(in_gigabytes, "0.8 GB are cut, 0.2 GB are free; in floats 1 - 0.8 is a hair less: count bytes"),
+            ],
+        ),
     ],
     hint="7 billion weights, ZeRO 2: 28 of the 33 GB are taken by what is whole, and 84 are cut; you have {answer}",
 )
