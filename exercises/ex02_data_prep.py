@@ -132,33 +132,57 @@ tree_merge = Exercise(
     "you have {answer}",
 )
 
-shard_lengths = Exercise(
+rank_of_token = Exercise(
     cases=[
         Case(
-            args=(10, 3),
-            answer=[3, 3, 4],
+            args=(7, 10, 3),
+            answer=2,
             mistakes=[
                 Mistake(
-                    lambda n, size: [n // size + (r < n % size) for r in range(size)],
-                    "the lengths are right, but not their order; "
-                    "shard r ends at token n * (r + 1) // size",
+                    lambda i, n, size: i // -(-n // size),
+                    "the shards of 10 tokens on 3 ranks have 3, 3 and 4 tokens, not 4, 4 and 2",
                 ),
                 Mistake(
-                    lambda n, size: [n // size] * size,
-                    "3 shards of 3 tokens leave one of the 10 tokens out",
+                    lambda i, n, size: i * size / n,
+                    "a rank is a whole number: round, but think first of where a shard begins",
                 ),
                 Mistake(
-                    lambda n, size: [n / size] * size,
-                    "a shard has whole tokens, and here they cannot all be equally long",
-                ),
-                Mistake(
-                    lambda n, size: [n * r // size for r in range(size)],
-                    "that is where the shards begin; the length is where it ends "
-                    "minus where it begins",
+                    lambda i, n, size: [n * r // size for r in range(size)],
+                    "that is where the shards begin; return the one rank whose shard has token i",
                 ),
             ],
         ),
-        Case(args=(8, 2), answer=[4, 4]),
+        Case(
+            args=(3, 10, 3),
+            answer=1,
+            mistakes=[
+                Mistake(
+                    lambda i, n, size: i * size // n,
+                    "of 10 tokens on 3 ranks rank 0 has numbers 0 to 2, so number 3 is on rank 1: "
+                    "it begins at 10 / 3, rounded down",
+                ),
+            ],
+        ),
+        Case(
+            args=(10, 11, 4),
+            answer=3,
+            mistakes=[
+                Mistake(
+                    lambda i, n, size: i // (n // size),
+                    "11 tokens do not make four shards of 2; the last token is on the last rank, 3",
+                ),
+                Mistake(
+                    lambda i, n, size: (i + 1) * size // n,
+                    "the last of 11 tokens gets rank 4, which is not there: "
+                    "round (i + 1) * size / n up, and then take 1 off",
+                ),
+            ],
+        ),
+        Case(
+            args=(1, 2, 5),
+            answer=4,
+            hint="5 ranks share 2 tokens: rank 2 has the first, rank 4 the second; you have {answer}",
+        ),
     ],
-    hint="shard r of 3 goes from token 10 * r // 3 to 10 * (r + 1) // 3; you have {answer}",
+    hint="10 tokens on 3 ranks: 0 to 2 on rank 0, 3 to 5 on rank 1, 6 to 9 on rank 2; you have {answer}",
 )

@@ -7,22 +7,29 @@ from exercises import Case, Exercise, Mistake
 sgns_biases = Exercise(
     cases=[
         Case(
-            args=(np.array([-3.0, -5.0]), np.array([-1.0, -2.5])),
-            answer=[-2, -2.5],
+            args=(np.array([-2.0, -2.5]), np.array([-3.0, -3.5]), np.array([-1.0, -2.5])),
+            answer=[-4, -3.5],
             mistakes=[
                 Mistake(
-                    lambda nce_biases, log_expected: nce_biases + log_expected,
-                    "the sign: NCE subtracts log E from its logits, and SGNS has to "
-                    "reach the same logits",
+                    lambda biases, log_expected, new_log_expected: biases - log_expected + new_log_expected,
+                    "the sign: a word that is drawn more often as noise has a lower best logit",
                 ),
                 Mistake(
-                    lambda nce_biases, log_expected: nce_biases,
-                    "with the same biases the logits of SGNS lack the correction, log E",
+                    lambda biases, log_expected, new_log_expected: biases,
+                    "so it is with NCE; the best logit of SGNS depends on the sampler",
+                ),
+                Mistake(
+                    lambda biases, log_expected, new_log_expected: biases - new_log_expected,
+                    "minus the old log E is still in the biases; take it out first",
+                ),
+                Mistake(
+                    lambda biases, log_expected, new_log_expected: biases + log_expected,
+                    "that takes the old log E out; the new one is not in yet",
                 ),
             ],
         ),
     ],
-    hint="biases [-3, -5] and log E [-1, -2.5] should give [-2, -2.5], not {answer}",
+    hint="a bias of -2 with log E -3 before and -1 now should become -4; you have {answer}",
 )
 
 
