@@ -48,9 +48,12 @@ def awake(process, seconds=5):
 
 
 def test_a_process_gets_its_fifth_and_then_runs_on(spinning):
-    with slowed(spinning.pid, 5):
+    began = time.time()
+    with slowed(spinning.pid, 5) as pauses:
         share = computed(spinning, 1.5)
     assert 0 < share < 0.35
+    assert all(began <= begin <= end <= time.time() for begin, end in pauses)
+    assert 0.3 * 1.5 < sum(end - begin for begin, end in pauses) < time.time() - began
     assert awake(spinning)
 
 
