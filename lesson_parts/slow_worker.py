@@ -3,7 +3,8 @@
 (Lesson 20 draws its batches and numbers its workers in the same way.)
 
 A log is an array with a row for each batch: when it ended, who did it, its loss, its staleness. A turn is (name, begin,
-end), its name "healthy" or "slow", or "pause" for a time within a slow turn in which worker 1 stood still.
+end), its name "healthy" or "slow", or "pause" for a time within a slow turn in which worker 1 stood still. In a turn
+named "taken" worker 1 is slow, too, but something computes while it stands; its pauses are "taken pause".
 """
 
 import threading
@@ -61,15 +62,20 @@ def own_numbers(cluster):
 # ---- The brake, and what is left under it
 
 
-def with_brakes(train, brake, seconds=0.5):
+PAUSES = {"slow": "pause", "taken": "taken pause"}
+
+
+def with_brakes(train, slow, taken=None, seconds=0.5):
     """Train, and meanwhile apply a brake every other turn.
 
     Parameters
     ----------
     train : callable
         Without arguments.
-    brake : callable
-        brake() is a context manager; inside it worker 1 is slow. It may yield a list, of the pauses after its end.
+    slow : callable
+        slow() is a context manager; inside it worker 1 is slow. It may yield a list, of the pauses after its end.
+    taken : callable, optional
+        Another one, which takes turns with the first.
     seconds : float
         Of a turn.
 
@@ -78,18 +84,21 @@ def with_brakes(train, brake, seconds=0.5):
     found
         What `train` returned.
     turns : list of (str, float, float)
-        "healthy" or "slow", begin and end; after a slow one its pauses.
+        "healthy", "slow" or "taken", begin and end; after a slow one its pauses.
     """
     over, turns = threading.Event(), []
+    cycle = [("healthy", nullcontext), ("slow", slow)]
+    if taken:
+        cycle += [("healthy", nullcontext), ("taken", taken)]
 
     def brake_in_turn():
         while not over.is_set():
-            for name, applied in (("healthy", nullcontext), ("slow", brake)):
+            for name, applied in cycle:
                 with applied() as pauses:
                     begin = time.time()
                     over.wait(seconds)
                     turns.append((name, begin, time.time()))
-                turns.extend(("pause", *pause) for pause in pauses or ())
+                turns.extend((PAUSES[name], *pause) for pause in pauses or ())
 
     with ThreadPoolExecutor(1) as pool:
         braking = pool.submit(brake_in_turn)
@@ -108,24 +117,31 @@ def trained_turns(log, turns):
     return [(name, begin, end) for name, begin, end in parts if begin < end]
 
 
+def counted_turns(log, turns, name):
+    """The turns of this name that lie amid the training; if there is none, those parts of them that do."""
+    trained = [turn for turn in trained_turns(log, turns) if turn[0] == name]
+    whole = [turn for turn in trained if turn in turns]
+    return whole or [(name, begin, end) for name, begin, end in trained if end - begin > 0.1]
+
+
 def throughputs(log, turns, pairs=1):
     """Pairs/s in each turn, {"healthy": [n], "slow": [n]}; each row of the log is `pairs`, by default one batch.
 
     A turn in which training began or ended counts only if there is no whole one.
     """
-    when, whole, parts = log[:, 0], {}, {}
-    for name, begin, end in trained_turns(log, turns):
-        if name != "pause" and end - begin > 0.1:  # seconds of it in which somebody trained
-            found = whole if (name, begin, end) in turns else parts
-            done = np.sum((begin < when) & (when <= end))
-            found.setdefault(name, []).append(done * pairs / (end - begin))
-    return {name: np.array(each) for name, each in (parts | whole).items()}
+    when, found = log[:, 0], {}
+    for name in ("healthy", "slow", "taken"):
+        spans = [(begin, end) for _, begin, end in counted_turns(log, turns, name)]
+        done = [np.sum((begin < when) & (when <= end)) * pairs / (end - begin) for begin, end in spans]
+        if done:
+            found[name] = np.array(done)
+    return found
 
 
-def shares_left(log, turns):
-    """The throughput of each slow turn, divided by the median of the healthy turns."""
+def shares_left(log, turns, name="slow"):
+    """The throughput of each slow (or "taken") turn, divided by the median of the healthy turns."""
     found = throughputs(log, turns)
-    return found["slow"] / np.median(found["healthy"])
+    return found[name] / np.median(found["healthy"])
 
 
 def during(log, turns, name):
@@ -141,14 +157,23 @@ def batches_of_each(log, turns, name):
 
 
 def pace_of_each(log, turns, name):
-    """Batches/s of worker 0 and of worker 1 in turns of this name: [2]."""
-    spans = [end - begin for turn, begin, end in trained_turns(log, turns) if turn == name]
-    return batches_of_each(log, turns, name) / sum(spans)
+    """Batches/s of worker 0 and of worker 1 in turns of this name: [2]; only whole turns count, if there are any."""
+    counted = counted_turns(log, turns, name)
+    return batches_of_each(log, counted, name) / sum(end - begin for _, begin, end in counted)
 
 
-def kept_in_pauses(log, turns):
-    """The share of its healthy pace that worker 0 keeps while worker 1 stands still."""
-    return pace_of_each(log, turns, "pause")[0] / pace_of_each(log, turns, "healthy")[0]
+def kept_in_pauses(log, turns, name="slow"):
+    """The share of its healthy pace that worker 0 keeps while worker 1 stands still, in each slow (or "taken") turn."""
+    of_0 = log[log[:, 1] == 0]
+    healthy = np.median(throughputs(of_0, turns)["healthy"])
+    stood = trained_turns(of_0, [turn for turn in turns if turn[0] == PAUSES[name]])
+    shares = []
+    for _, begin, end in counted_turns(of_0, turns, name):
+        pauses = [pause for pause in stood if begin <= pause[1] < end]
+        if pauses:
+            seconds = sum(till - since for _, since, till in pauses)
+            shares.append(len(during(of_0, pauses, PAUSES[name])) / seconds / healthy)
+    return np.array(shares)
 
 
 def last_loss(log, batches=40):
@@ -232,7 +257,7 @@ def draw_second(runs, title):
             ended = log[log[:, 1] == who, 0] - begin
             ax.eventplot(1e3 * ended, lineoffsets=who, linelengths=0.8, linewidths=1.3, colors=COLORS[who])
         ax.set(xlim=(-1e3 * around, 1e3 * (end - begin + around)), yticks=[0, 1], ylim=(1.6, -0.6))
-        kept = kept_in_pauses(log, turns)
+        kept = np.median(kept_in_pauses(log, turns))
         ax.set_title(f"{way}: in pauses worker 0 keeps {kept:.0%} of its pace", loc="left", fontsize=10)
         ax.grid(False)
     axes[0].get_figure().suptitle(title)
