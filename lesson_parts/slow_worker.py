@@ -3,7 +3,8 @@
 (Lesson 20 draws its batches and numbers its workers in the same way.)
 
 A log is an array with a row for each batch: when it ended, who did it, its loss, its staleness. A turn is (name, begin,
-end), its name "healthy" or "slow".
+end), its name "healthy" or "slow", or "pause" for a time within a slow turn in which worker 1 stood still. In a turn
+named "taken" worker 1 is slow, too, but something computes while it stands; its pauses are "taken pause".
 """
 
 import threading
@@ -15,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import tensorflow as tf
 
-from helpers.plots import COLORS, SERIAL, table
+from helpers.plots import COLORS, SERIAL, median_and_range, table
 from helpers.text import pair_batches
 
 
@@ -61,15 +62,20 @@ def own_numbers(cluster):
 # ---- The brake, and what is left under it
 
 
-def with_brakes(train, brake, seconds=0.5):
+PAUSES = {"slow": "pause", "taken": "taken pause"}
+
+
+def with_brakes(train, slow, taken=None, seconds=0.5):
     """Train, and meanwhile apply a brake every other turn.
 
     Parameters
     ----------
     train : callable
         Without arguments.
-    brake : callable
-        brake() is a context manager; inside it worker 1 is slow.
+    slow : callable
+        slow() is a context manager; inside it worker 1 is slow. It may yield a list, of the pauses after its end.
+    taken : callable, optional
+        Another one, which takes turns with the first.
     seconds : float
         Of a turn.
 
@@ -78,17 +84,21 @@ def with_brakes(train, brake, seconds=0.5):
     found
         What `train` returned.
     turns : list of (str, float, float)
-        "healthy" or "slow", begin and end.
+        "healthy", "slow" or "taken", begin and end; after a slow one its pauses.
     """
     over, turns = threading.Event(), []
+    cycle = [("healthy", nullcontext), ("slow", slow)]
+    if taken:
+        cycle += [("healthy", nullcontext), ("taken", taken)]
 
     def brake_in_turn():
         while not over.is_set():
-            for name, applied in (("healthy", nullcontext), ("slow", brake)):
-                with applied():
+            for name, applied in cycle:
+                with applied() as pauses:
                     begin = time.time()
                     over.wait(seconds)
                     turns.append((name, begin, time.time()))
+                turns.extend((PAUSES[name], *pause) for pause in pauses or ())
 
     with ThreadPoolExecutor(1) as pool:
         braking = pool.submit(brake_in_turn)
@@ -107,24 +117,31 @@ def trained_turns(log, turns):
     return [(name, begin, end) for name, begin, end in parts if begin < end]
 
 
+def counted_turns(log, turns, name):
+    """The turns of this name that lie amid the training; if there is none, those parts of them that do."""
+    trained = [turn for turn in trained_turns(log, turns) if turn[0] == name]
+    whole = [turn for turn in trained if turn in turns]
+    return whole or [(name, begin, end) for name, begin, end in trained if end - begin > 0.1]
+
+
 def throughputs(log, turns, pairs=1):
     """Pairs/s in each turn, {"healthy": [n], "slow": [n]}; each row of the log is `pairs`, by default one batch.
 
     A turn in which training began or ended counts only if there is no whole one.
     """
-    when, whole, parts = log[:, 0], {}, {}
-    for name, begin, end in trained_turns(log, turns):
-        if end - begin > 0.1:  # seconds of it in which somebody trained
-            found = whole if (name, begin, end) in turns else parts
-            done = np.sum((begin < when) & (when <= end))
-            found.setdefault(name, []).append(done * pairs / (end - begin))
-    return {name: np.array(each) for name, each in (parts | whole).items()}
+    when, found = log[:, 0], {}
+    for name in ("healthy", "slow", "taken"):
+        spans = [(begin, end) for _, begin, end in counted_turns(log, turns, name)]
+        done = [np.sum((begin < when) & (when <= end)) * pairs / (end - begin) for begin, end in spans]
+        if done:
+            found[name] = np.array(done)
+    return found
 
 
-def shares_left(log, turns):
-    """The throughput of each slow turn, divided by the median of the healthy turns."""
+def shares_left(log, turns, name="slow"):
+    """The throughput of each slow (or "taken") turn, divided by the median of the healthy turns."""
     found = throughputs(log, turns)
-    return found["slow"] / np.median(found["healthy"])
+    return found[name] / np.median(found["healthy"])
 
 
 def during(log, turns, name):
@@ -140,20 +157,23 @@ def batches_of_each(log, turns, name):
 
 
 def pace_of_each(log, turns, name):
-    """Batches/s of worker 0 and of worker 1 in turns of this name: [2]."""
-    spans = [end - begin for turn, begin, end in trained_turns(log, turns) if turn == name]
-    return batches_of_each(log, turns, name) / sum(spans)
+    """Batches/s of worker 0 and of worker 1 in turns of this name: [2]; only whole turns count, if there are any."""
+    counted = counted_turns(log, turns, name)
+    return batches_of_each(log, counted, name) / sum(end - begin for _, begin, end in counted)
 
 
-def longest_standstill(log, turns):
-    """The longest time in a slow turn in which worker 0 ended no batch, in seconds."""
-    when = np.sort(log[log[:, 1] == 0, 0])
-    gaps = []
-    for name, begin, end in trained_turns(log, turns):
-        if name == "slow":
-            inside = when[(begin < when) & (when < end)]
-            gaps.append(np.diff([begin, *inside, end]).max())
-    return max(gaps)
+def kept_in_pauses(log, turns, name="slow"):
+    """The share of its healthy pace that worker 0 keeps while worker 1 stands still, in each slow (or "taken") turn."""
+    of_0 = log[log[:, 1] == 0]
+    healthy = np.median(throughputs(of_0, turns)["healthy"])
+    stood = trained_turns(of_0, [turn for turn in turns if turn[0] == PAUSES[name]])
+    shares = []
+    for _, begin, end in counted_turns(of_0, turns, name):
+        pauses = [pause for pause in stood if begin <= pause[1] < end]
+        if pauses:
+            seconds = sum(till - since for _, since, till in pauses)
+            shares.append(len(during(of_0, pauses, PAUSES[name])) / seconds / healthy)
+    return np.array(shares)
 
 
 def last_loss(log, batches=40):
@@ -178,12 +198,11 @@ def summary(log, turns, pairs, batches):
     Returns
     -------
     dict
-        "healthy" and "slow" (pairs/s, the medians of such turns), "stalest" and "loss"; without a straggler no "slow".
+        "healthy" and "slow" (pairs/s of each such turn), "stalest" and "loss"; without a straggler no "slow".
     """
     found = throughputs(log[log[:, 3] >= 0], turns, pairs)
     first = log[log[:, 0].argsort()][:batches]
-    paces = {name: np.median(each) for name, each in found.items()}
-    return paces | {"stalest": log[:, 3].max(), "loss": last_loss(first, batches // 5)}
+    return found | {"stalest": log[:, 3].max(), "loss": last_loss(first, batches // 5)}
 
 
 def costs_table(costs, by_exercise):
@@ -198,10 +217,10 @@ def costs_table(costs, by_exercise):
     """
     rows = []
     for way, of in costs.items():
-        slow = f"{of['slow'] / 1e3:.0f}" if "slow" in of else ""
-        left = f"{of['slow'] / of['healthy']:.0%}" if "slow" in of else ""
-        paces = [f"{of['healthy'] / 1e3:.0f}", slow, left, by_exercise[way]]
-        rows.append([way, *paces, f"{of['stalest']:.0f}", f"{of['loss']:.3f}"])
+        paces = {name: of[name] / 1e3 for name in ("healthy", "slow") if name in of}
+        shown = [median_and_range(paces[name], 0) if name in paces else "" for name in ("healthy", "slow")]
+        left = f"{np.median(of['slow']) / np.median(of['healthy']):.0%}" if "slow" in of else ""
+        rows.append([way, *shown, left, by_exercise[way], f"{of['stalest']:.0f}", f"{of['loss']:.3f}"])
     columns = ["thousand pairs/s, healthy", "with the straggler", "so left", "by exercise 1"]
     return table(["", *columns, "highest staleness", "final loss"], rows)
 
@@ -219,7 +238,7 @@ def typical_turn(log, turns):
 
 
 def draw_second(runs, title):
-    """Draw a second of each way, a mark where a batch ends: a typical slow turn, and what is before and after it.
+    """Draw a second of each way, a mark where a batch ends: a typical slow turn, its pauses in grey.
 
     Parameters
     ----------
@@ -231,15 +250,18 @@ def draw_second(runs, title):
     for ax, (way, (log, turns)) in zip(axes, runs.items()):
         begin, end = typical_turn(log, turns)
         around = (1 - (end - begin)) / 2
-        ax.axvspan(0, 1e3 * (end - begin), color=SERIAL, alpha=0.2, linewidth=0)
+        for name, stood, went_on in turns:
+            if name == "pause" and begin - 0.1 < stood < end:
+                ax.axvspan(1e3 * (stood - begin), 1e3 * (went_on - begin), color=SERIAL, alpha=0.25, linewidth=0)
         for who in (0, 1):
             ended = log[log[:, 1] == who, 0] - begin
             ax.eventplot(1e3 * ended, lineoffsets=who, linelengths=0.8, linewidths=1.3, colors=COLORS[who])
         ax.set(xlim=(-1e3 * around, 1e3 * (end - begin + around)), yticks=[0, 1], ylim=(1.6, -0.6))
-        ax.set_title(way, loc="left", fontsize=10)
+        kept = np.median(kept_in_pauses(log, turns))
+        ax.set_title(f"{way}: in pauses worker 0 keeps {kept:.0%} of its pace", loc="left", fontsize=10)
         ax.grid(False)
     axes[0].get_figure().suptitle(title)
-    axes[-1].set_xlabel("ms; a mark is the end of a batch of worker 0 or 1;\ngrey: worker 1 has the brake")
+    axes[-1].set_xlabel("ms; a mark is the end of a batch of worker 0 or 1;\ngrey: worker 1 is paused")
     plt.show()
 
 
@@ -259,15 +281,20 @@ def draw_rates(rates, ends, before):
     for place, (way, losses) in enumerate(ends.items()):
         color, width = (SERIAL, 7) if way == "serial" else (next(colors), 1.5)
         fits = np.array(losses) < top  # not NaN
-        line = plt.plot(rates, np.where(fits, losses, np.nan), "o-", color=color, lw=width, ms=width + 3, label=way)
+        line = plt.plot(rates, np.where(fits, losses, np.nan), "o-", color=color, lw=width, ms=width + 3)
         line[0].set_alpha(0.4 if way == "serial" else 1)
-        gone = np.array(rates)[~fits] * 1.08 ** (place - 1)  # side by side
+        gone = np.array(rates)[~fits] * 1.06 ** (place - 1)  # side by side
         plt.plot(gone, np.full(len(gone), 0.95 * top), "x", color=color, ms=7, mew=2)
-    plt.axhline(before, color="k", linestyle=":", label="before")
+        if fits.any():
+            last = np.flatnonzero(fits)[-1]
+            beside = (9, -6 if way == "serial" else 0)
+            plt.annotate(way, (rates[last], losses[last]), beside, textcoords="offset points", color=color, va="center")
+    plt.axhline(before, color="k", linestyle=":")
+    plt.text(rates[0], before + 0.02 * top, "before", va="bottom")
+    plt.text(rates[0], 0.95 * top, "x: off the scale", va="center")
     plt.xscale("log")
     plt.xticks(rates, [f"{rate:.0f}" for rate in rates])
     plt.minorticks_off()
     plt.ylim(top=top)
     plt.xlabel("learning rate")
-    plt.ylabel("loss after 120 batches\n(x: off the scale)")
-    plt.legend(loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2, fontsize=9)
+    plt.ylabel("loss after 120 batches")

@@ -90,9 +90,9 @@ class OnServer:
             self.tables = [tf.Variable(each) for each in tables]
             self.version = tf.Variable(0, dtype=tf.int64)
 
-    def reset(self):
-        """Start again, with version 0."""
-        for variable, values in zip(self.tables, self.start):
+    def reset(self, tables=None):
+        """Start again, with version 0, from these tables or from those of the beginning."""
+        for variable, values in zip(self.tables, tables or self.start):
             variable.assign(values)
         self.version.assign(0)
 

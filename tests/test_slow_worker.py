@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
@@ -10,8 +11,8 @@ from lesson_parts.slow_worker import (
     batches_of_each,
     costs_table,
     during,
+    kept_in_pauses,
     last_loss,
-    longest_standstill,
     pace_of_each,
     shares_left,
     summary,
@@ -36,18 +37,31 @@ def test_throughputs_and_shares():
     assert list(batches_of_each(LOG, TURNS, "slow")) == [20, 4]
 
 
-def test_the_pace_of_each_and_how_long_worker_0_stood():
-    assert np.allclose(pace_of_each(LOG, TURNS, "slow"), [20 / 1.95, 4 / 1.95])  # of the last turn what was trained
-    assert np.isclose(longest_standstill(LOG, TURNS), 0.1)
-    gone = LOG[(LOG[:, 1] == 1) | (LOG[:, 0] < 1.3) | (LOG[:, 0] > 1.6)]
-    assert np.isclose(longest_standstill(gone, TURNS), 0.4)
-    assert np.isclose(longest_standstill(LOG[LOG[:, 1] == 1], TURNS), 1)
+def test_the_pace_of_each_and_what_worker_0_keeps_of_it_in_the_pauses():
+    assert np.allclose(pace_of_each(LOG, TURNS, "slow"), [10, 2])  # in the turn that is whole
+    turns = [*TURNS, ("pause", 1, 1.2), ("pause", 1.5, 1.8), ("taken pause", 1.2, 1.5)]
+    assert np.allclose(kept_in_pauses(LOG, turns), [1])  # five batches in half a second
+    gone = LOG[(LOG[:, 1] == 1) | (LOG[:, 0] < 1.5) | (LOG[:, 0] > 1.8)]
+    assert np.allclose(kept_in_pauses(gone, turns), [0.4])
+    assert throughputs(LOG, turns, pairs=3).keys() == {"healthy", "slow"}
+
+
+def test_turns_whose_core_is_taken_are_counted_apart():
+    turns = [("healthy", 0, 1), ("slow", 1, 2), ("pause", 1, 1.2), ("healthy", 2, 3), ("taken", 3, 3.8)]
+    turns.append(("taken pause", 3.1, 3.5))
+    log = LOG[(LOG[:, 1] == 1) | (LOG[:, 0] < 3.3) | (LOG[:, 0] > 3.5)]  # worker 0 does half of it
+    assert np.allclose(kept_in_pauses(log, turns), [1]) and np.allclose(kept_in_pauses(log, turns, "taken"), [0.5])
+    assert np.allclose(shares_left(LOG, turns), [0.6])
+    assert np.allclose(shares_left(LOG, turns, "taken"), [0.625])  # ten in 0.8 s, of twenty in 1 s
 
 
 def test_a_line_for_each_way():
     costs = {"ranks": summary(LOG, TURNS, 3000, 10), "serial": summary(LOG, [("healthy", 0, 4)], 3000, 10)}
     lines = costs_table(costs, {"ranks": "20%", "serial": ""}).data.split("\n")
-    assert lines[2:] == ["| ranks | 60 | 36 | 60% | 20% | 0 | 4.000 |", "| serial | 48 |  |  |  | 0 | 4.000 |"]
+    assert lines[2:] == [
+        "| ranks | 60 (60 to 60) | 36 (36 to 36) | 60% | 20% | 0 | 4.000 |",
+        "| serial | 48 (48 to 48) |  |  |  | 0 | 4.000 |",
+    ]
 
 
 def test_the_typical_turn_is_whole_and_has_a_median_number_of_batches():
@@ -82,3 +96,28 @@ def test_the_brake_is_on_every_other_turn_and_off_afterwards():
     assert found == "done" and not slow.is_set()
     assert [name for name, *_ in turns[:4]] == ["healthy", "slow", "healthy", "slow"]
     assert all(begin <= end for _, begin, end in turns)
+
+
+def test_two_brakes_take_turns():
+    applied = []
+
+    @contextmanager
+    def brake(name):
+        applied.append(name)
+        yield [(1.0, 2.0)]
+
+    slow, taken = partial(brake, "slow"), partial(brake, "taken")
+    _, turns = with_brakes(lambda: time.sleep(0.1), slow, taken, seconds=0.01)
+    names = ["healthy", "slow", "pause", "healthy", "taken", "taken pause"]
+    assert [name for name, *_ in turns[:6]] == names and applied[:2] == ["slow", "taken"]
+
+
+def test_the_pauses_of_a_brake_follow_its_turn():
+    @contextmanager
+    def brake():
+        pauses = []
+        yield pauses
+        pauses.append((1.0, 2.0))  # known when it ends
+
+    _, turns = with_brakes(lambda: time.sleep(0.05), brake, seconds=0.01)
+    assert [name for name, *_ in turns[:3]] == ["healthy", "slow", "pause"] and turns[2] == ("pause", 1.0, 2.0)

@@ -48,10 +48,23 @@ def awake(process, seconds=5):
 
 
 def test_a_process_gets_its_fifth_and_then_runs_on(spinning):
-    with slowed(spinning.pid, 5):
+    began = time.time()
+    with slowed(spinning.pid, 5) as pauses:
         share = computed(spinning, 1.5)
     assert 0 < share < 0.35
+    assert all(began <= begin <= end <= time.time() for begin, end in pauses)
+    assert 0.3 * 1.5 < sum(end - begin for begin, end in pauses) < time.time() - began
     assert awake(spinning)
+
+
+def test_a_busy_brake_computes_while_the_process_stands(spinning):
+    used = {}
+    for busy in (False, True):
+        with slowed(spinning.pid, 5, run=0.02, busy=busy):
+            children = psutil.Process().children()
+            brake = next(child for child in children if "lesson_parts.straggler" in child.cmdline())
+            used[busy] = computed(brake, 0.5)
+    assert used[True] > 2 * used[False] and awake(spinning)
 
 
 def test_it_stands_still_for_moments_unless_longer_ones_are_wanted():
