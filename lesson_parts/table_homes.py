@@ -10,10 +10,20 @@ import psutil
 import tensorflow as tf
 
 from helpers.cluster.sharded_tables import bundle, lookup, make_table, shards
+from helpers.plots import COLORS, SERIAL, gantt
 from helpers.word2vec.model import merge
 
 STEPS = 20  # of a bundle
 CALLS = "Horovod"  # how the names of its operations begin
+COMPUTES, WAITS = "computes", "waits"  # what a rank does in a step beside its calls
+PARTS = {
+    COMPUTES: SERIAL,
+    WAITS: "#dddddd",
+    "ids": COLORS[0],
+    "rows": COLORS[1],
+    "gradients": COLORS[2],
+    "dense layers": COLORS[3],
+}
 
 # ---- Homes without ranks
 
@@ -193,4 +203,53 @@ def draw_turns(found, unit, colors):
     axes.set_xlim(left=min(0, *(min(turns) for turns in found.values())))
     axes.set_ylim(len(found) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
+    return axes
+
+
+# ---- One step of several ranks
+
+
+def spans_of_step(marks):
+    """What each rank did when in a step: a call begins when the last rank has come to it, and before that a rank waits.
+
+    Parameters
+    ----------
+    marks : list of list of (str, float)
+        Of each rank its marks, of one clock, in seconds: the first is the step's beginning, each other one has the name
+        of what ends there, "computes" or that of a call.
+
+    Returns
+    -------
+    list of list of (str, float, float)
+        Of each rank (what, begin, end), as `helpers.plots.gantt` takes them.
+    """
+    spans = [[] for _ in marks]
+    for number in range(1, len(marks[0])):
+        what = marks[0][number][0]
+        last = max(rank[number - 1][1] for rank in marks)
+        for rank, own in enumerate(marks):
+            begin, end = own[number - 1][1], own[number][1]
+            if what == COMPUTES:
+                spans[rank].append((what, begin, end))
+            else:
+                spans[rank] += [(WAITS, begin, last), (what, last, end)]
+    return spans
+
+
+def ms_of(spans, what):
+    """The milliseconds that a rank spends with this in a step, on average of the ranks; see `spans_of_step`."""
+    return 1e3 * sum(end - begin for rank in spans for name, begin, end in rank if name == what) / len(spans)
+
+
+def draw_step(spans):
+    """Draw what `spans_of_step` found as a Gantt chart, with the names of the calls above it. Returns the axes."""
+    _, axes = plt.subplots(figsize=(6.5, 2.6))
+    gantt(axes, spans, PARTS, legend=False)
+    zero = min(rank[0][1] for rank in spans)
+    calls = [span for span in spans[0] if span[0] not in (COMPUTES, WAITS)]
+    for number, (what, begin, end) in enumerate(calls):
+        middle, height = 1e3 * ((begin + end) / 2 - zero), -0.55 - 0.3 * (number % 2)
+        axes.text(middle, height, what, color=PARTS[what], ha="center", va="center")
+    axes.set_ylim(len(spans) - 0.5, -1.1)
+    axes.set_xlabel("ms (dark grey: computes, light grey: waits for the other rank)")
     return axes

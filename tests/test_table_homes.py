@@ -12,7 +12,18 @@ from shown import taken
 
 from helpers.cluster import make_table
 from lesson_parts import table_homes
-from lesson_parts.table_homes import collectives, count_bytes, home_in_process, take_turns, timed, twenty, zipf_batch
+from lesson_parts.table_homes import (
+    collectives,
+    count_bytes,
+    draw_step,
+    home_in_process,
+    ms_of,
+    spans_of_step,
+    take_turns,
+    timed,
+    twenty,
+    zipf_batch,
+)
 
 
 def test_each_turn_begins_with_another_way():
@@ -21,6 +32,17 @@ def test_each_turn_begins_with_another_way():
     found = take_turns(ways, 2)
     assert called == [*"abc", *"bca"]
     assert found == {"a": [1, 6], "b": [2, 4], "c": [3, 5]}
+
+
+def test_a_call_begins_when_the_last_rank_has_come():
+    early = [("begins", 1.0), ("computes", 1.2), ("ids", 1.7), ("computes", 1.8)]
+    late = [("begins", 1.0), ("computes", 1.5), ("ids", 1.6), ("computes", 1.8)]
+    spans = spans_of_step([early, late])
+    assert spans[0][:3] == [("computes", 1.0, 1.2), ("waits", 1.2, 1.5), ("ids", 1.5, 1.7)]
+    assert spans[1][:3] == [("computes", 1.0, 1.5), ("waits", 1.5, 1.5), ("ids", 1.5, 1.6)]
+    found = [ms_of(spans, what) for what in ("computes", "waits", "ids", "rows")]
+    assert found == pytest.approx([500, 150, 150, 0])
+    assert [text.get_text() for text in draw_step(spans).texts] == ["ids"]
 
 
 def test_what_goes_over_the_loopback_interface_is_counted():
