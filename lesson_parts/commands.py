@@ -1,5 +1,53 @@
 """Commands from templates, and how well their slots are found: what lesson 30 trains its assistant on."""
 
+import textwrap
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from helpers.plots import COLORS, low_high, table
+
+# the values of each slot
+SLOTS = {
+    "OBJECT": "array, list, table, data frame, matrix, sparse matrix, string, "
+    "index, dictionary, queue, data set, image, graph, series, buffer, tensor",
+    "KEY": "name, date, size, weight, length, value, color, width, label, "
+    "title, mean value, column name, file name, class label, first element",
+    "TYPE": "integer, float, unicode string, numpy array, byte string, tuple",
+    "FILE": "log file, configuration file, text file, module, archive, package",
+}
+# the templates of each intent, behind || those of the test
+INTENTS = {
+    "sort": "sort the OBJECT by KEY, order the OBJECT by KEY, put the OBJECT "
+    "in order of KEY || could you sort the rows of the OBJECT by KEY, "
+    "return the OBJECT in ascending order of KEY",
+    "plot": "plot the KEY of the OBJECT, draw KEY as a function of KEY, show "
+    "a figure of KEY || make a plot of KEY in OBJECT, display a graph of KEY",
+    "convert": "convert the OBJECT to TYPE, turn KEY into a TYPE, make a TYPE "
+    "from the OBJECT || could you convert KEY of the OBJECT to TYPE, "
+    "transform this OBJECT into a TYPE",
+    "remove": "remove KEY from the OBJECT, delete the FILE, please delete the "
+    "last KEY of OBJECT || delete all KEY of the OBJECT, drop KEY from OBJECT",
+    "save": "save the OBJECT to the FILE, write KEY in a FILE, please save the "
+    "FILE || could you write KEY of the OBJECT to FILE, store OBJECT in FILE",
+    "find": "find KEY in the OBJECT, search the FILE for KEY, where is KEY in "
+    "the OBJECT || find out where KEY is in the FILE, look up KEY in OBJECT",
+}
+
+
+def apart(weights, others):
+    """Return the largest difference of two lists of arrays."""
+    return max(np.abs(a - b).max() for a, b in zip(weights, others))
+
+
+def table_of_templates(intents):
+    """Make a table of each intent's first template, of the training and of the test."""
+    rows = []
+    for intent, templates in intents.items():
+        training, test = templates.split(" || ")
+        rows.append([intent, training.split(", ")[0], test.split(", ")[0]])
+    return table(["intent", "template of the training", "of the test"], rows)
+
 
 def draw_command(rng, intents, slots, test):
     """Fill a template.
@@ -31,6 +79,64 @@ def draw_command(rng, intents, slots, test):
             words.append(word)
             tags.append("O")
     return intent, words, tags
+
+
+def encoded(n, seed, intents, slots, tag_names, vocab, test):
+    """Draw commands, as numbers.
+
+    Parameters
+    ----------
+    n : int
+        Commands.
+    seed : int
+    intents, slots : dict of str to str
+        As those of `draw_command`.
+    tag_names : list of str
+    vocab : Vocab
+    test : int
+        0 for templates of the training, 1 for those of the test.
+
+    Returns
+    -------
+    tokens : int32 array [n, 20]
+        0 for padding, 1 for [CLS], 3 + the number of the word in the vocabulary.
+    of_intents : int32 array [n]
+    tags : int32 array [n, 20]
+        0 at padding and [CLS].
+    """
+    rng = np.random.default_rng(seed)
+    tokens, tags = np.zeros([2, n, 20], np.int32)
+    of_intents = np.zeros(n, np.int32)
+    for i in range(n):
+        intent, words, of_words = draw_command(rng, intents, slots, test)
+        end = 1 + len(words)
+        of_intents[i] = list(intents).index(intent)
+        tokens[i, 0] = 1
+        tokens[i, 1:end] = 3 + vocab.encode(words)
+        tags[i, 1:end] = [tag_names.index(tag) for tag in of_words]
+    return tokens, of_intents, tags
+
+
+def marked(tokens, places, vocab):
+    """Write a window of text.
+
+    Parameters
+    ----------
+    tokens : int array [words]
+        The first is [CLS], which is left out.
+    places : int array
+        Where the words stand that are to be guessed: they get brackets.
+    vocab : Vocab
+
+    Returns
+    -------
+    str
+        Lines of at most 76 characters.
+    """
+    words = [vocab.words[token - 3] for token in tokens]
+    for place in places:
+        words[place] = f"[{words[place]}]"
+    return textwrap.fill(" ".join(words[1:]), 76)
 
 
 def spans(tags):
@@ -72,3 +178,66 @@ def slot_f1(right, found):
     pairs = [(spans(a), spans(b)) for a, b in zip(right, found)]
     both = sum(len(a & b) for a, b in pairs)
     return 2 * both / max(1, sum(len(a) + len(b) for a, b in pairs))
+
+
+def score(found_intents, found_tags, right, tag_names):
+    """Compare an assistant's answers with the right ones.
+
+    Parameters
+    ----------
+    found_intents : int array [n]
+    found_tags : int array [n, words]
+    right : (int array [n, words], int array [n], int array [n, words])
+        Tokens, intents and tags. Tokens 0 and 1, padding and [CLS], do not count.
+    tag_names : list of str
+
+    Returns
+    -------
+    (float, float)
+        The share of the right intents, and the F1 of the slots.
+    """
+    tokens, intents, tags = right
+
+    def named(numbers):
+        return [[tag_names[tag] for tag in row[ids > 1]] for row, ids in zip(numbers, tokens)]
+
+    return np.mean(found_intents == intents), slot_f1(named(tags), named(found_tags))
+
+
+def table_of_starts(scores, names):
+    """Make a table of the mean and the range over the seeds; arguments as those of `draw_seeds`."""
+    rows = []
+    for name in names:
+        columns = [f"{found.mean():.2f} ({low_high(found)})" for found in scores[name].T]
+        rows.append([name, *columns])
+    return table(["start", "intent accuracy", "slot F1"], rows)
+
+
+def print_difference(scores, name, other):
+    """Print seed by seed how much better a start is than another; scores as those of `draw_seeds`."""
+    intents, f1 = (scores[name] - scores[other]).T.round(2)
+    print(f"{name} minus {other}, by seed:")
+    print(f"    intents {intents}, F1 {f1}, mean {f1.mean():+.2f}")
+
+
+def draw_seeds(scores, names):
+    """Draw the F1 of each seed as a line over the starts.
+
+    Parameters
+    ----------
+    scores : dict of str to float array [seeds, 2]
+        Of each start the intent accuracy and the F1.
+    names : list of str
+        The starts from left to right, the best one first.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    ax = plt.figure().gca()
+    for seed in range(len(scores[names[0]])):
+        f1 = [scores[name][seed, 1] for name in names]
+        ax.plot(names, f1, "o-", color=COLORS[seed], label=f"seed {seed}")
+    ax.set(ylabel="slot F1 on unknown templates")
+    ax.legend(loc="lower left")
+    return ax
