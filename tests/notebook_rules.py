@@ -90,6 +90,7 @@ MACHINE = re.compile(
 OPENS = {"connect", "start_servers", "attach_servers"}
 CLOSES = {"close", "stop", "shutdown", "stop_cluster", "__exit__"}
 LEAKS = {
+    "an address, which changes from run to run": re.compile(r" at 0x[0-9a-f]{6,}"),
     "an absolute path": re.compile(r"(?<![\w.~])/(home|root|tmp|Users|private|work)/"),
     "the path of this repository": re.compile(re.escape(str(ROOT))),
     "a URL with a token": re.compile(r"https?://\S*token=", re.IGNORECASE),

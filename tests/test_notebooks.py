@@ -153,6 +153,7 @@ BROKEN = [
     (rules.executed, "stderr", output("px", "a warning", "stderr")),
     (rules.ignored_outputs, "nothing asserted", source("plot", "assert True")),
     (rules.no_leaks, "absolute path", output("px", "saved '/home/me/x'")),
+    (rules.no_leaks, "an address", output("px", "<History at 0x7fb2a57ea8d0>")),
     (rules.widths, "a line of output with 81", output("px", "x" * 81)),
     (rules.magics, "'autopx'", source("plot", "%autopx")),
     (rules.magics, "below the first line", source("px", "# on each rank\n%%px\nassert x")),
