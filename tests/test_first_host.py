@@ -1,6 +1,13 @@
-"""The check of the guess in lesson 23: it finds a wrong line, a wrong guess, and nothing in a right one."""
+"""Lesson 23: the check of a guess, the check of ranks, and how its programs start without what they do not need."""
 
-from lesson_parts.first_host import compare
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lesson_parts.first_host import compare, lean, losses_of_two_hosts, typing_on
 
 HOSTS = ["host1", "host0", "host0", "host0"]
 RIGHT = [("host1", 0, 0), ("host0", 0, 1), ("host0", 1, 0), ("host0", 2, 0)]
@@ -31,3 +38,28 @@ def test_a_cross_rank_that_counts_all_hosts(capsys):
 
 def test_nothing_said():
     assert not compare([], RIGHT, HOSTS)
+
+
+def test_ranks_on_one_host_are_noticed():
+    ranks = [{"rank": i, "size": 2, "local": 0, "cross": i, "host": f"host{i}", "losses": [2.0]} for i in range(2)]
+    assert losses_of_two_hosts(ranks) == [2.0]
+    for wrong in ({"host": "host0"}, {"cross": 0}, {"local": 1}, {"rank": 0}):
+        with pytest.raises(AssertionError):
+            losses_of_two_hosts([ranks[0], {**ranks[1], **wrong}])
+
+
+def test_lean_finds_our_programs_and_no_matplotlib(tmp_path):
+    (tmp_path / "ours.py").write_text("print('ours')")
+    line = [sys.executable, "-c", "import ours, matplotlib"]
+    done = subprocess.run(line, env={**os.environ, **lean(tmp_path)}, capture_output=True, text=True)
+    assert done.stdout == "ours\n" and "ModuleNotFoundError: matplotlib" in done.stderr
+
+
+def test_horovodrun_starts_ranks_without_importing_tensorflow(tmp_path):
+    pytest.importorskip("horovod")
+    typing_on(None, tmp_path, Path(__file__).parent, "no hosts")
+    line = [tmp_path / "bin" / "horovodrun", "--gloo", "-np", "2", "-H", "localhost:2", "sh", "-c"]
+    (tmp_path / "tensorflow.py").write_text("raise SystemExit('tensorflow is imported')")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run([*line, "echo $HOROVOD_RANK"], env=env, capture_output=True, text=True, timeout=60)
+    assert sorted(done.stdout.split()) == ["[0]<stdout>:0", "[1]<stdout>:1"], done.stderr
