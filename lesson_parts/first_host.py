@@ -1,34 +1,19 @@
 """What lesson 23 needs around its lines: hosts or why there are none, lines typed on host0, what their ranks wrote."""
 
-import atexit
 import json
 import os
 import re
 import shlex
-import shutil
 import sys
-import tempfile
 import time
-from pathlib import Path
 
-from helpers.cluster.lean_import import EXTRAS
 from laptop_cluster import HostsUnavailable
-from laptop_cluster.namespaces import PATH
 
 AS_DEBIAN = r"""
 name=$(hostname)
 sed "s/^.* $name\$/127.0.1.1 $name/" /etc/hosts > "names.$name"
 mount --bind "names.$name" /etc/hosts
 exec "$@"
-"""
-HOROVODRUN = f"""#!{sys.executable}
-import sys
-
-from horovod.runner import launch
-
-if __name__ == "__main__":
-    launch.gloo_built = lambda verbose=False: True  # to find out it would import TensorFlow, for seconds
-    sys.exit(launch.run_commandline())
 """
 
 
@@ -52,29 +37,6 @@ def or_why_not(make):
         return None, str(error)
 
 
-def lean(programs):
-    """Return an environment in which Python finds our programs, and neither matplotlib nor scikit-learn.
-
-    Keras imports both if it finds them: a second for each process.
-
-    Parameters
-    ----------
-    programs : pathlib.Path
-        The folder of the programs.
-
-    Returns
-    -------
-    dict of str to str
-        PYTHONPATH. What it names of ours goes with this process.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="lean-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for name in EXTRAS:
-        (folder / f"{name}.py").write_text("raise ModuleNotFoundError(__name__)\n")
-    found = [str(folder), str(programs), os.environ.get("PYTHONPATH", "")]
-    return {"PYTHONPATH": os.pathsep.join(filter(None, found))}
-
-
 def show(said):
     """Print the lines with ranks, sorted, since they come in any order; return them."""
     lines = sorted(re.findall(r".*[A-Z]=\d.*", said))
@@ -86,8 +48,7 @@ def typing_on(machines, folder, programs, needs=""):
     """Return a function that types a line on host0.
 
     In the line, `python` and the names of `programs` stand for their full paths. `as-debian` runs the rest of the line
-    where the host's own name has the address 127.0.1.1 (in a mount namespace, unseen by others). `horovodrun` takes it
-    for granted that Horovod has Gloo; in a job, too.
+    where the host's own name has the address 127.0.1.1 (in a mount namespace, unseen by others).
 
     Parameters
     ----------
@@ -108,11 +69,6 @@ def typing_on(machines, folder, programs, needs=""):
     (folder / "as_debian.sh").write_text(AS_DEBIAN)
     rights = "-m" if os.geteuid() == 0 else "-rm"
     stands_for = {file.name: [str(file)] for file in programs.iterdir()}
-    quick = folder / "bin" / "horovodrun"
-    quick.parent.mkdir(exist_ok=True)
-    quick.write_text(HOROVODRUN)
-    quick.chmod(0o755)
-    path = os.pathsep.join([str(quick.parent), PATH])
     stands_for["python"] = [sys.executable]
     stands_for["as-debian"] = ["unshare", rights, "sh", str(folder / "as_debian.sh")]
 
@@ -121,7 +77,7 @@ def typing_on(machines, folder, programs, needs=""):
             print(needs or missing)
             return ""
         words = [word for written in shlex.split(line) for word in stands_for.get(written, [written])]
-        done = machines.run(0, words, env={"PATH": path, **(env or {})}, cwd=folder, timeout=250)
+        done = machines.run(0, words, env=env, cwd=folder, timeout=250)
         assert (done.returncode != 0) == fails, done.stdout[-2000:]
         return done.stdout
 
