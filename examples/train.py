@@ -3,7 +3,7 @@
     horovodrun -np 2 python train.py --json losses.json
 
 Each rank draws the same batches and trains on its part of them, so any number of ranks that divides the batch gives the
-losses of one process.
+losses of one process. With another number of ranks, weigh the parts: see `weight` of train().
 Needs TensorFlow, NumPy and Horovod, and nothing else of this repository.
 """
 
@@ -67,23 +67,26 @@ def nce_losses(tables, centers, contexts, negatives):
     return tf.nn.nce_loss(weights, biases, contexts[:, None], rows, SAMPLED, V, sampled_values=samples)
 
 
-def train(steps=60, seed=0, logs=None):
+def train(steps=60, seed=0, logs=None, weight=None):
     """On each rank: a dict with its place among the ranks and the loss of each step, averaged over the ranks.
 
     logs: a folder for TensorBoard, in which each rank writes to a folder of its own.
+    weight: a function of the number of pairs in a rank's part and of the number of ranks; by what it returns the rank
+    multiplies its loss. None: all ranks weigh the same.
     """
     import horovod.tensorflow as hvd
 
     hvd.init()
     use_gpu(hvd.local_rank())
     rank, size = hvd.rank(), hvd.size()
+    factor = weight(len(range(BATCH)[rank::size]), size) if weight else 1.0
     tables = make_tables(seed + rank)  # different on purpose: the broadcast makes them equal
     hvd.broadcast_variables(tables, root_rank=0)
 
     @tf.function(reduce_retracing=True, autograph=False)  # or TensorFlow rewrites Horovod, for seconds
     def step(centers, contexts, negatives):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(nce_losses(tables, centers, contexts, negatives))
+            loss = factor * tf.reduce_mean(nce_losses(tables, centers, contexts, negatives))
         tape = hvd.DistributedGradientTape(tape)
         for table, gradient in zip(tables, tape.gradient(loss, tables), strict=True):
             table.scatter_sub(tf.IndexedSlices(LR * gradient.values, gradient.indices))

@@ -11,6 +11,45 @@ def earlier_hosts_counted(rank, slots):
     return rank, host
 
 
+factor = Exercise(
+    kind="a number",
+    cases=[
+        Case(
+            args=(128, 2),
+            answer=1.0,
+            mistakes=[
+                Mistake(
+                    lambda own, size: own / 256,
+                    "two equal parts need no factor, and this halves the loss: Horovod takes the "
+                    "mean over the ranks, so it divides by their number already",
+                ),
+                Mistake(
+                    lambda own, size: own,
+                    "this gives the sum of the part's losses; Horovod divides it by the number of ranks, but who "
+                    "divides by 256?",
+                ),
+            ],
+        ),
+        Case(
+            args=(86, 3),
+            answer=86 * 3 / 256,
+            mistakes=[
+                Mistake(
+                    lambda own, size: 1.0,
+                    "so each part weighs a third, one with 86 pairs as much as one with 85",
+                ),
+                Mistake(
+                    lambda own, size: 256 / (own * size),
+                    "upside down: the mean of a part with more pairs must weigh more, not less",
+                ),
+            ],
+        ),
+        Case(args=(85, 3), answer=85 * 3 / 256),
+    ],
+    hint="after your factor and Horovod's mean over the ranks each loss must be divided by 256; "
+    "you have {answer}",
+)
+
 place = Exercise(
     kind="a pair (local rank, cross rank)",
     cases=[

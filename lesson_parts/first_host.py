@@ -1,9 +1,11 @@
-"""What lesson 23 needs around its lines: hosts or why there are none, lines typed on host0, the check of a guess."""
+"""What lesson 23 needs around its lines: hosts or why there are none, lines typed on host0, what their ranks wrote."""
 
+import json
 import os
 import re
 import shlex
 import sys
+import time
 
 from laptop_cluster import HostsUnavailable
 
@@ -80,6 +82,53 @@ def typing_on(machines, folder, programs, needs=""):
         return done.stdout
 
     return typed
+
+
+def launching_with(typed, folder):
+    """Return a function that types a line which ends in train.py.
+
+    Parameters
+    ----------
+    typed : callable
+        Of `typing_on`.
+    folder : pathlib.Path
+        For the file that rank 0 writes.
+
+    Returns
+    -------
+    callable
+        `launch(line, missing="", env=None)`: what train() returned on each rank, a list of dict, or None where the line
+        cannot run. It prints the seconds from the line to its end.
+    """
+
+    def launch(line, missing="", env=None):
+        result = folder / "ranks.json"
+        result.unlink(missing_ok=True)
+        begin = time.monotonic()
+        if not typed(f"{line} --json '{result}'", missing, env):
+            return None
+        print(f"{time.monotonic() - begin:.0f} s from the line to its end")
+        return json.loads(result.read_text())
+
+    return launch
+
+
+def losses_of_two_hosts(ranks):
+    """Assert that these are ranks 0 and 1, each alone on its host; return their losses.
+
+    Parameters
+    ----------
+    ranks : list of dict
+        What examples/train.py returned on each rank.
+
+    Returns
+    -------
+    list of float
+    """
+    assert [rank["rank"] for rank in ranks] == [rank["cross"] for rank in ranks] == [0, 1]
+    assert {(rank["size"], rank["local"]) for rank in ranks} == {(2, 0)}
+    assert len({rank["host"] for rank in ranks}) == 2
+    return ranks[0]["losses"]
 
 
 def compare(lines, guess, hosts):

@@ -1,6 +1,8 @@
-"""The check of the guess in lesson 23: it finds a wrong line, a wrong guess, and nothing in a right one."""
+"""Lesson 23: the check of a guess, and the check of ranks."""
 
-from lesson_parts.first_host import compare
+import pytest
+
+from lesson_parts.first_host import compare, losses_of_two_hosts
 
 HOSTS = ["host1", "host0", "host0", "host0"]
 RIGHT = [("host1", 0, 0), ("host0", 0, 1), ("host0", 1, 0), ("host0", 2, 0)]
@@ -31,3 +33,11 @@ def test_a_cross_rank_that_counts_all_hosts(capsys):
 
 def test_nothing_said():
     assert not compare([], RIGHT, HOSTS)
+
+
+def test_ranks_on_one_host_are_noticed():
+    ranks = [{"rank": i, "size": 2, "local": 0, "cross": i, "host": f"host{i}", "losses": [2.0]} for i in range(2)]
+    assert losses_of_two_hosts(ranks) == [2.0]
+    for wrong in ({"host": "host0"}, {"cross": 0}, {"local": 1}, {"rank": 0}):
+        with pytest.raises(AssertionError):
+            losses_of_two_hosts([ranks[0], {**ranks[1], **wrong}])
