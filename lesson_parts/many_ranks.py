@@ -3,13 +3,12 @@
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from statistics import mean, median
+from statistics import median
 
 import numpy as np
 import tensorflow as tf
 
 from helpers.exchange import bytes_sent
-from helpers.plots import table
 from helpers.text import subsample
 from helpers.word2vec import (
     block_loss,
@@ -19,19 +18,18 @@ from helpers.word2vec import (
     noise_table,
     pad_text,
     pair_weights,
-    scores,
-    to_keyed_vectors,
     train_blocks,
 )
 from helpers.word2vec.blocks import BLOCKS
 
 HOT = 250  # of a message so many rows, the first: of them the factor is noted
+NO_STEPS = np.empty(0, np.float32)
 
 
 # ---- One training
 
 
-def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors=None, **options):
+def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors=None, steps=None, **options):
     """Train tables on a text, in one process or on this rank.
 
     Parameters
@@ -46,8 +44,8 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
         compiled, too.
     last : function, optional
         In place of `merge` in the last exchange, of all rows.
-    factors : list, optional
-        It is extended by what `noting` notes of the exchanges between intervals, and not of the last one.
+    factors, steps : list, optional
+        They are extended by what `noting` notes of the exchanges between intervals, and not of the last one.
     **options
         Of `train_blocks`.
 
@@ -60,7 +58,7 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
         which are the vectors; `merge_contexts` the other table.)
     """
     kept, noted, ended = [], [], []
-    between = merge if factors is None else noting(merge, factors)
+    between = merge if factors is None else noting(merge, factors, [] if steps is None else steps)
     at_end = last or merge
 
     def note():
@@ -97,15 +95,26 @@ def merge_contexts(tables, common, merge, hvd):
     common[1] += merge(message[:, :-1], message[:, -1:]).numpy()
 
 
-def noting(merge, factors):
-    """The same merge, which notes by what it multiplies the sum of changes: the median of a message's hot rows."""
+def noting(merge, factors, steps):
+    """The same merge, which notes what it does to the sum of changes.
+
+    Parameters
+    ----------
+    merge : function
+    factors : list
+        It gets, of each message, by what the sum is multiplied: the median of its hot rows.
+    steps : list
+        It gets, of each message, how long the merged changes are: a float32 array, without rows that have not changed.
+    """
 
     def noted(total, squares):
         merged = merge(total, squares)
-        lengths = [np.linalg.norm(rows[..., :HOT, :], axis=-1) for rows in (merged, total)]
-        changed = lengths[1] > 0
-        if changed.any():
-            factors.append(float(np.median(lengths[0][changed] / lengths[1][changed])))
+        after, before = [np.linalg.norm(rows, axis=-1) for rows in (merged, total)]
+        changed = before > 0
+        steps.append(after[changed].astype(np.float32))
+        hot = changed[..., :HOT]
+        if hot.any():
+            factors.append(float(np.median(after[..., :HOT][hot] / before[..., :HOT][hot])))
         return merged
 
     return noted
@@ -122,14 +131,18 @@ def train_on_rank(parts, vocab, merge, **options):
     bytes_per_word : float
         That rank 0 has sent for each of its words.
     factor : float
-        The median of what `noting` notes.
+        The median of the factors that `noting` notes.
+    steps : float32 array [n]
+        The lengths that `noting` notes, of all messages.
     """
     import horovod.tensorflow as hvd
 
-    factors = []
+    factors, steps = [], []
     text = parts[hvd.rank()]
-    tables, speed, sent = train_text(text, vocab, hvd=hvd, merge=merge, factors=factors, **options)
-    return (tables, hvd.size() * speed, sent, median(factors or [np.nan])) if hvd.rank() == 0 else None
+    tables, speed, sent = train_text(text, vocab, hvd=hvd, merge=merge, factors=factors, steps=steps, **options)
+    if hvd.rank() > 0:
+        return None
+    return tables, hvd.size() * speed, sent, median(factors or [np.nan]), np.concatenate([NO_STEPS, *steps])
 
 
 # ---- What came out
@@ -151,6 +164,10 @@ class Outcome:
         Bytes that a rank sent for each of its words.
     factor : float
         By what a merge multiplied the sum of changes, see `noting`.
+    steps : float32 array [n]
+        How long merged changes were, see `noting`.
+    rows : float32 array [2, V]
+        How long the rows of both tables are at the end.
     """
 
     loss: float
@@ -158,6 +175,8 @@ class Outcome:
     words_per_s: float
     sent: float
     factor: float
+    steps: np.ndarray
+    rows: np.ndarray
 
 
 class Runs:
@@ -202,11 +221,14 @@ class Runs:
         known = (centers > 0)[:, :, np.newaxis].astype(np.float32)
         return float(block_loss(tables[0][centers], tables[1][self._test], labels, weights * known))
 
-    def _keep(self, name, tables, words_per_s, sent, factor):
+    def _keep(self, name, tables, words_per_s, sent, factor, steps):
+        from helpers.word2vec import scores, to_keyed_vectors  # here: ranks do without gensim
+
         keyed = to_keyed_vectors(tables[0][1:], self.vocab.words[1:])
         score = scores(keyed)
         self.covered = round(353 * score["wordsim353_coverage"])
-        outcome = Outcome(self.held_out_loss(tables), score["wordsim353"], words_per_s, sent, factor)
+        loss, rows = self.held_out_loss(tables), np.linalg.norm(tables, axis=-1)
+        outcome = Outcome(loss, score["wordsim353"], words_per_s, sent, factor, steps, rows)
         self.found.setdefault(name, []).append(outcome)
 
     def alone(self, name, seeds=(0,), **options):
@@ -214,7 +236,7 @@ class Runs:
         self.found.pop(name, None)
         for seed in seeds:
             tables, speed, _ = train_text(self.ids, self.vocab, epochs=self.epochs, seed=seed, **options)
-            self._keep(name, tables, speed, 0.0, 1.0)
+            self._keep(name, tables, speed, 0.0, 1.0, NO_STEPS)
 
     def on(self, ranks, name, blocks, lr, merge, seeds=(0,), **options):
         """Train on ranks, each an equal part of the text, once with each seed. options: of `train_text`."""
@@ -229,47 +251,47 @@ class Runs:
         """The held-out loss of each seed."""
         return [outcome.loss for outcome in self.found[name]]
 
-    def loss(self, name):
-        """The mean held-out loss of the seeds."""
-        return mean(self.losses(name))
-
-    def sent(self, name):
-        """Bytes that a rank sent for each of its words, with the first seed; nan where they are not counted."""
-        return self.found[name][0].sent
-
-    def speeds(self, name, than="1 rank"):
-        """Words/s of all ranks over those of another run with the same seed, for each seed."""
-        pairs = zip(self.found[name], self.found[than], strict=False)
-        return [outcome.words_per_s / other.words_per_s for outcome, other in pairs]
-
-    def factors(self, name):
-        """By what the sum of changes was multiplied, see `noting`, for each seed: 1 is the sum, 1 / ranks the mean."""
-        return [outcome.factor for outcome in self.found[name]]
-
-    def wordsim(self, name):
-        """WordSim-353 of each seed."""
-        return [outcome.wordsim for outcome in self.found[name]]
-
     def above(self, name, than="1 rank"):
         """How much higher the loss is than that of another run with the same seed, for each seed that both have."""
         pairs = zip(self.losses(name), self.losses(than), strict=False)
         return [loss - other for loss, other in pairs]
 
+    # the rest is of the first seed, which all runs have
+
     def more(self, name, than="1 rank"):
-        """How much higher the loss is than that of another run: the mean over the seeds that both have."""
-        return mean(self.above(name, than))
+        """How much higher the loss is than that of another run."""
+        return self.above(name, than)[0]
+
+    def sent(self, name):
+        """Bytes that a rank sent for each of its words; nan where they are not counted."""
+        return self.found[name][0].sent
+
+    def speed(self, name, than="1 rank"):
+        """Words/s of all ranks over those of another run."""
+        return self.found[name][0].words_per_s / self.found[than][0].words_per_s
+
+    def wordsim(self, name):
+        """WordSim-353."""
+        return self.found[name][0].wordsim
+
+    def factor(self, name):
+        """By what the sum of changes was multiplied, see `noting`: 1 is the sum, 1 / ranks the mean."""
+        return self.found[name][0].factor
+
+    def steps(self, name):
+        """How long each merged change of a row was, before the last exchange: float32 [n]."""
+        return self.found[name][0].steps
+
+    def rows(self, name):
+        """How long the rows of both tables are at the end: float32 [2, V]."""
+        return self.found[name][0].rows
 
     def table(self, *names):
-        """A row for each name: seeds, the range of their losses, how much above one rank's they are, bytes a word."""
+        """A row for each name: held-out loss, how much above one rank's it is, bytes a word."""
+        from helpers.plots import table  # here: ranks do without matplotlib
+
         rows = []
         for name in names:
-            losses = self.losses(name)
-            numbers = f"{self.more(name):.2f}", f"{self.sent(name):.0f}"
-            rows.append([name, len(losses), spread(losses, 3), *numbers])
-        return table(["run", "seeds", "held-out loss", "above 1 rank", "bytes a word"], rows)
-
-
-def spread(values, places):
-    """The lowest and the highest as a text, or the one value."""
-    lowest, highest = f"{min(values):.{places}f}", f"{max(values):.{places}f}"
-    return lowest if lowest == highest else f"{lowest} to {highest}"
+            loss = self.losses(name)[0]
+            rows.append([name, f"{loss:.3f}", f"{self.more(name):.2f}", f"{self.sent(name):.0f}"])
+        return table(["run", "held-out loss", "above 1 rank", "bytes a word"], rows)

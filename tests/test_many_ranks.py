@@ -24,11 +24,12 @@ def test_the_contexts_are_merged_and_the_centers_left():
 
 def test_the_factor_of_two_equal_changes_is_a_half():
     total, squares = np.full((2, 3, 4), 2, np.float32), np.full((2, 3, 1), 8, np.float32)
-    factors = []
-    merged = noting(merge_changes, factors)(total, squares)
+    factors, steps = [], []
+    merged = noting(merge_changes, factors, steps)(total, squares)
     np.testing.assert_array_equal(merged, merge_changes(total, squares))
-    noting(merge_changes, factors)(0 * total, 0 * squares)  # nothing has changed: nothing to note
+    noting(merge_changes, factors, steps)(0 * total, 0 * squares)  # nothing has changed: nothing to note
     assert factors == [pytest.approx(0.5)]
+    np.testing.assert_allclose(np.concatenate(steps), [2] * 6)  # of rows with four times 2, halved
 
 
 def two_alike():
@@ -39,9 +40,10 @@ def two_alike():
 
 
 def test_factors_are_noted_between_intervals_and_not_at_the_end():
-    factors = []
-    train_text(TEXT, VOCAB, hvd=two_alike(), epochs=1, blocks=Blocks(intervals=3), factors=factors)
+    factors, steps = [], []
+    train_text(TEXT, VOCAB, hvd=two_alike(), epochs=1, blocks=Blocks(intervals=3), factors=factors, steps=steps)
     assert factors == [pytest.approx(0.5)] * 2  # the first of three exchanges finds nothing changed
+    assert sum(len(lengths) > 0 for lengths in steps) == 2
 
 
 def test_the_last_exchange_can_have_a_merge_of_its_own():
