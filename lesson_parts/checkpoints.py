@@ -14,8 +14,17 @@ FORMAT, VERSION = "word2vec checkpoint", 1
 FIELDS = "step", "epoch", "position", "random"
 
 
-def save_checkpoint(path, variables, progress):
+def save_checkpoint(path, variables, progress, identity=None):
     """Write a file beside, sync it, rename it.
+
+    Parameters
+    ----------
+    path : str or Path
+    variables : list of tf.Variable
+        Or what else has a method `numpy`.
+    progress : Progress
+    identity : dict of str to int, float or str, optional
+        What a run must have in common with this file to go on from it; see `restore_checkpoint`.
 
     Raises
     ------
@@ -26,9 +35,9 @@ def save_checkpoint(path, variables, progress):
     beside = path.with_name(path.name + ".part")
     arrays = {f"v{i}": v.numpy() for i, v in enumerate(variables)}
     header = {name: getattr(progress, name) for name in FIELDS}
-    header = json.dumps({"format": FORMAT, "version": VERSION, **header})
+    header |= {"format": FORMAT, "version": VERSION, "identity": identity}
     content = io.BytesIO()
-    np.savez(content, header=header, **arrays)
+    np.savez(content, header=json.dumps(header), **arrays)
     try:
         with open(beside, "wb") as file:
             file.write(content.getbuffer())
@@ -37,8 +46,7 @@ def save_checkpoint(path, variables, progress):
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        left = "the previous file is unchanged" if path.exists() else "no file was there before"
-        why = f"{error.strerror or error}; {left}"
+        why = error.strerror or error
         raise OSError(f"{path} is not saved: {why}") from None
     folder = os.open(path.parent, os.O_RDONLY)
     os.fsync(folder)  # the new name too
@@ -61,9 +69,21 @@ def read_checkpoint(path):
     return header, arrays
 
 
-def restore_checkpoint(path, variables):
-    """Assign all variables and return the Progress; or assign none and raise ValueError."""
+def restore_checkpoint(path, variables, identity=None):
+    """Assign all variables and return the Progress; or assign none and raise ValueError.
+
+    Parameters
+    ----------
+    path : str or Path
+    variables : list of tf.Variable
+    identity : dict, optional
+        ValueError if the file was saved with another one; without it nothing is compared.
+    """
     header, arrays = read_checkpoint(path)
+    there = header.get("identity") or {}
+    for name, value in (identity or {}).items():
+        if there.get(name) != value:
+            raise ValueError(f"{path}: {name} is {there.get(name)}, not {value}")
     found = [(a.shape, a.dtype.name) for a in arrays]
     wanted = [(tuple(v.shape), v.dtype.name) for v in variables]
     for i, (one, other) in enumerate(zip(found, wanted)):

@@ -18,8 +18,8 @@ from lesson_parts.killed import kill_after
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 MARKS = (
-    "class Recipe", "def next_words", "def next_batch", "def compile_update", "def train_one", "def save_checkpoint",
-    "def read_checkpoint", "def restore_checkpoint", "def restore_on_ranks", "def largest_difference",
+    "class Progress", "import Recipe", "def next_words", "def next_batch", "def compile_update", "def train_one",
+    "def save_checkpoint", "def restore_checkpoint", "def restore_on_ranks", "def largest_difference",
 )  # fmt: skip
 book = shown("21", *MARKS)
 TEXT = np.random.default_rng(0).integers(0, 50, 1_000)
@@ -113,13 +113,30 @@ def test_a_header_without_a_field_is_refused_and_nothing_is_changed(tmp_path, mo
     assert book.largest_difference(before, values(variables)) == 0
 
 
+@pytest.mark.parametrize("module", [book, checkpoints])
+def test_a_file_of_another_recipe_or_without_one_is_refused_and_nothing_is_changed(tmp_path, module):
+    path = tmp_path / "model"
+    _, variables, progress = saved_run(path, 0)
+    mine = {"batch": 64, "lr": 0.1, "text": "abc"}
+    before = values(variables)
+    with pytest.raises(ValueError, match="model: batch is None, not 64"):
+        module.restore_checkpoint(path, variables, mine)
+    module.save_checkpoint(path, variables, progress, mine)
+    variables[0].assign(variables[0] + 1)
+    with pytest.raises(ValueError, match="model: text is abc, not abd"):
+        module.restore_checkpoint(path, variables, {**mine, "text": "abd"})
+    assert book.largest_difference(before, values(variables)) > 0.5
+    assert module.restore_checkpoint(path, variables, mine) == progress
+    assert book.largest_difference(before, values(variables)) == 0
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk here that is always full")
 def test_a_full_disk_leaves_the_previous_checkpoint(tmp_path):
     path = tmp_path / "model"
     _, variables, _ = saved_run(path, 1)
     whole = path.read_bytes()
     (tmp_path / "model.part").symlink_to("/dev/full")
-    with pytest.raises(OSError, match="model is not saved: No space left on device; the previous file is unchanged"):
+    with pytest.raises(OSError, match="model is not saved: No space left on device"):
         book.save_checkpoint(path, variables, book.Progress())
     assert path.read_bytes() == whole and os.listdir(tmp_path) == ["model"]
 
