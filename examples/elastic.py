@@ -161,7 +161,8 @@ class Job(contextlib.AbstractContextManager):
         if not with_loss:
             return None
         last = with_loss[-1]
-        return {"steps": None, "said": f"{last['size']} ranks, loss {last['loss']:.3f}", **last}
+        ranks = "1 rank" if last["size"] == 1 else f"{last['size']} ranks"
+        return {"steps": None, "said": f"{ranks}, loss {last['loss']:.3f}", **last}
 
     def _read(self):
         """Add the whole lines that the logs have got since the last call."""

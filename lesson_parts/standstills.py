@@ -1,5 +1,7 @@
 """For lesson 22: where the time goes while ranks are lost and come, from what their processes reported."""
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -52,14 +54,25 @@ def draw_changing_ranks(reports, bands, title):
     title : str
     """
     zero = reports[0]["time"]
-    figure, axes = plt.subplots(2, sharex=True, figsize=(5.4, 4.6), height_ratios=[3, 2])
+    _, axes = plt.subplots(2, sharex=True, figsize=(5.4, 4.6), height_ratios=[3, 2])
     above, below = axes
     for size in sorted({report["size"] for report in reports}):
         of_size = [report for report in reports if report["size"] == size]
         times = [report["time"] - zero for report in of_size]
-        name = "1 rank" if size == 1 else f"{size} ranks"
-        above.plot(times, [report["loss"] for report in of_size], ".", ms=4, color=COLORS[size], label=name)
+        above.plot(times, [report["loss"] for report in of_size], ".", ms=4, color=COLORS[size])
         below.plot(times, [1 / report["seconds"] for report in of_size], ".", ms=4, color=COLORS[size])
+    for size, period in itertools.groupby(reports, key=lambda report: report["size"]):
+        times = [report["time"] - zero for report in period]
+        first = times[0] == 0
+        above.text(
+            0 if first else (times[0] + times[-1]) / 2,
+            0.02,
+            f"{size} ranks" if first else size,  # the first says what the others count
+            color=COLORS[size],
+            weight="bold",
+            ha="left" if first else "center",
+            transform=above.get_xaxis_transform(),
+        )
     for word, begin, end in bands:
         for axis in axes:
             axis.axvspan(begin - zero, end - zero, color=SERIAL, alpha=0.3, lw=0.5)
@@ -67,7 +80,6 @@ def draw_changing_ranks(reports, bands, title):
         said = f"{word}\n{end - begin:.1f} s"
         above.text(middle, 0.99, said, ha="center", va="top", transform=above.get_xaxis_transform())
     above.margins(y=0.3)  # room for these words
-    figure.legend(loc="outside lower center", ncols=3, markerscale=3)
     above.set(ylabel="NCE loss", title=title)
     below.set(ylabel="steps/s", xlabel="seconds", ylim=(0, None))
     plt.show()
