@@ -22,7 +22,7 @@ def resident(pids):
     return {name: psutil.Process(pid).memory_info().rss for name, pid in pids.items()}
 
 
-def race(ways, pids, steps, turns=3):
+def race(ways, pids, steps, turns=5):
     """Let ways of training take turns, each turn from another one on.
 
     Parameters
@@ -54,11 +54,11 @@ def race(ways, pids, steps, turns=3):
 
 
 def draw_cpu(races):
-    """Draw the CPU time of a step: a bar is the mean of the turns, a dot a turn. races: {ids: what `race` found}."""
+    """Draw the CPU time of a step: a bar is the median of the turns, a dot a turn. races: {ids: what `race` found}."""
     _, axes = plt.subplots(figsize=(5, 3))
     for place, found in enumerate(races.values()):
         for (way, each), color, shift in zip(found.items(), (SERIAL, COLORS[0]), (-0.2, 0.2)):
-            axes.bar(place + shift, np.mean(each["cpu"]), 0.4, color=color, label="" if place else way)
+            axes.bar(place + shift, np.median(each["cpu"]), 0.4, color=color, label="" if place else way)
             axes.plot([place + shift] * len(each["cpu"]), each["cpu"], "o", color="black", ms=4)
     axes.set_xticks(range(len(races)), [f"{ids:,} ids" for ids in races])
     axes.set_ylabel("CPU time of a step (ms)")
@@ -66,35 +66,34 @@ def draw_cpu(races):
     return axes
 
 
-def draw_memory(before, grown, limit, needed):
-    """Draw what each process had and by how much it grew, with its limit; below, what one process would need.
+def draw_memory(grown, limit, needed):
+    """Draw by how much each process has grown, and the limit; below, what one process would need.
 
     Parameters
     ----------
-    before, grown : dict of str to float
-        Bytes by process; the one process is the first of them.
+    grown : dict of str to float
+        Bytes by process.
     limit : float
         The bytes that each may grow by.
     needed : float
-        The bytes that the one process would grow by.
+        The bytes that one process would grow by.
 
     Returns
     -------
     matplotlib.axes.Axes
     """
-    names = [*before, "one process"]
-    had = np.array([*before.values(), next(iter(before.values()))]) / 1e9
-    since = np.array([max(0, more) for more in grown.values()]) / 1e9
-    _, axes = plt.subplots(figsize=(5, 3.6))
-    axes.barh(names, had, color=SERIAL, label="before the tables")
-    axes.barh(names[:-1], since, left=had[:-1], color=COLORS[0], label="since then")
-    look = {"color": "white", "edgecolor": COLORS[1], "hatch": "//", "label": "would need"}
-    axes.barh(names[-1:], needed / 1e9, left=had[-1:], **look)
-    axes.plot(had + limit / 1e9, names, "k|", ms=16, mew=2, label="limit")
-    axes.invert_yaxis()
-    axes.set_xlabel("memory (GB)")
+    names = [*grown, "one process"]
+    sizes = np.array([*(max(0, more) for more in grown.values()), needed]) / 1e9
+    _, axes = plt.subplots(figsize=(5, 3.4))
+    axes.barh(names[:-1], sizes[:-1], color=COLORS[0])
+    axes.barh(names[-1:], sizes[-1:], color="white", edgecolor=COLORS[1], hatch="//")
+    for name, size in zip(names, sizes):
+        axes.text(size, name, f" {size:.2f}", va="center")
+    axes.axvline(limit / 1e9, color="black", lw=2)
+    axes.text(limit / 1e9, -0.6, f"limit {limit / 1e9:.2f} ", ha="right", va="center")
+    axes.text(needed / 2e9, len(names) - 1, "would need", ha="center", va="center", bbox={"fc": "white", "ec": "none"})
+    axes.set(xlim=(0, 1.2 * needed / 1e9), ylim=(len(names) - 0.5, -1), xlabel="memory since before the tables (GB)")
     axes.grid(axis="y", visible=False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2)
     return axes
 
 

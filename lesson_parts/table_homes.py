@@ -1,4 +1,4 @@
-"""The harness of lesson 19, and the byte count of 18: its table on servers, calls of an exchange, homes in turns."""
+"""The harness of lesson 19, and the byte count and turns of 18: its table on servers, calls of an exchange, homes."""
 
 import math
 import time
