@@ -24,7 +24,7 @@ def idle_of_ranks(seconds):
 
 
 def idle_table(expected, computing):
-    """Make a table of what is idle, in %.
+    """Make a table of what is idle, in %, and in each turn how much more than with the same bucket.
 
     Parameters
     ----------
@@ -33,11 +33,16 @@ def idle_table(expected, computing):
     computing : array of float, [ranks, turns, ways, steps]
         Seconds.
     """
-    idle = 100 * idle_of_ranks(computing)
+    idle = 100 * idle_of_ranks(computing)  # [rank, turn, way]
+    mean = idle.mean(axis=0)
+    same = mean[:, [*expected].index("same bucket")]
     rows = []
     for way, (name, share) in enumerate(expected.items()):
-        rows.append([name, f"{share:.0%}", *(median_and_range(of_rank[:, way], 0) for of_rank in idle)])
-    return table(["batches", "idle, by tokens", *(f"rank {rank} idle, %" for rank in range(len(idle)))], rows)
+        of_ranks = [median_and_range(of_rank[:, way], 0) for of_rank in idle]
+        above = np.round(mean[:, way] - same) + 0  # no "-0"
+        rows.append([name, f"{share:.0%}", *of_ranks, median_and_range(above, 0)])
+    names = [f"rank {rank} idle, %" for rank in range(len(idle))]
+    return table(["batches", "idle, by tokens", *names, "mean, above same bucket"], rows)
 
 
 def time_table(slower, lasted, dates):
