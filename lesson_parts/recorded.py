@@ -5,7 +5,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 
-from helpers.plots import COLORS, SERIAL, low_high, table
+from helpers.plots import COLORS, SERIAL, low_high, median_and_range, table
 from helpers.word2vec import LOSSES
 
 TIMED = [("nce", 64), ("sampled_softmax", 64), ("sampled_softmax", 900), ("sampled_softmax", 3_600)]  # loss, samples
@@ -34,6 +34,16 @@ def times_as_long(bench, words, loss):
     sizes, full, sampled = full_beside_sampled(bench, 64, loss)
     ratios = np.log(full / sampled)
     return np.exp([np.interp(np.log(words), np.log(sizes), run) for run in ratios])
+
+
+def times_table(bench, sizes):
+    """The recorded ms of a step with 64 samples at these vocabularies: full softmax, sampled softmax and NCE."""
+    rows = []
+    for loss in ("full_softmax", "sampled_softmax", "nce"):
+        words, runs = series(bench["cost"], "vocabulary", "runs", loss=loss, num_sampled=64)
+        of_words = dict(zip(words.tolist(), runs))
+        rows.append([loss, *(median_and_range(of_words[V], 1) for V in sizes)])
+    return table(["ms a step, recorded", *(f"{V:,} words" for V in sizes)], rows)
 
 
 def crossover(sizes, full_ms, sampled_ms):
@@ -71,16 +81,27 @@ def crossovers_table(bench, words, own):
     """
     rows = []
     for loss, rounds in own.items():
-        try:
-            found = _in_words([crossover(words, *both) for both in rounds], 64)
-        except ValueError as error:
-            found = [str(error), ""]
-        rows.append([f"{loss}, yours", "64", *found])
+        rows.append([f"{loss}, yours", "64", *_crossings(words, rounds)])
     for loss, n in TIMED:
         sizes, full, sampled = full_beside_sampled(bench, n, loss)
         runs = [crossover(sizes, *both) for both in zip(full, sampled)]
         rows.append([f"{loss}, recorded", f"{n:,}", *_in_words(runs, n)])
     return table(["", "samples", "equally fast at, words", "words / samples (3 rounds)"], rows)
+
+
+def _crossings(words, rounds):
+    """The two columns for the reader's rounds; those that do not cross between these words are counted."""
+    ends, why = [], ""
+    for full, sampled in rounds:
+        try:
+            ends.append(crossover(words, full, sampled))
+        except ValueError as error:
+            why = str(error)
+    if not ends:
+        return [why, ""]
+    middle, span = _in_words(ends, 64)
+    missing = len(rounds) - len(ends)
+    return [middle, f"{span}; {missing} of {len(rounds)} do not cross" if missing else span]
 
 
 def _in_words(ends, n):

@@ -208,3 +208,10 @@ def test_the_verdict_shows_the_range_of_the_readers_rounds():
     yours = {100: [0.8, 1.2, 0.9]}
     shown = recorded.verdict_table(bench, yours, lambda words: (0, 0), lambda ratios, *led: len(ratios)).data
     assert "| 100 | 0.8 to 1.2 |" in shown and "**6**" in shown and "| 651 | not timed |" in shown
+
+
+def test_a_round_that_does_not_cross_is_counted_and_takes_no_other_with_it():
+    bench = json.loads((Path(benchmark.__file__).parent / "results" / "losses.json").read_text())
+    never, half = ([1, 1], [2, 2]), ([1, 3], [2, 2])
+    shown = recorded.crossovers_table(bench, [64, 256], {"nce": [half, never, half], "sgns": [never]}).data
+    assert "1 of 3 do not cross" in shown and "add larger vocabularies" in shown
