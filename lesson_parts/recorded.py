@@ -5,10 +5,10 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 
-from helpers.plots import COLORS, SERIAL, low_high, table
+from helpers.plots import COLORS, SERIAL, low_high, median_and_range, table
 from helpers.word2vec import LOSSES
 
-SAMPLES = (64, 900, 3_600)  # with which the sampled softmax was timed
+TIMED = [("nce", 64), ("sampled_softmax", 64), ("sampled_softmax", 900), ("sampled_softmax", 3_600)]  # loss, samples
 SCORES = {100: "twins", 651: "twins", 10_000: "plurals"}  # vocabulary: what the trainings on it were judged by
 
 
@@ -18,7 +18,7 @@ def series(rows, x, y, **where):
     return [np.array([row[column] for row in chosen]) for column in (x, y)]
 
 
-def full_beside_sampled(bench, num_sampled, loss="sampled_softmax"):
+def full_beside_sampled(bench, num_sampled, loss):
     """Vocabularies [sizes], and ms of a step of the full softmax and of a sampled loss, each [runs, sizes]."""
     where = {"loss": loss, "num_sampled": num_sampled}
     words, sampled = series(bench["cost"], "vocabulary", "runs", **where)
@@ -26,7 +26,7 @@ def full_beside_sampled(bench, num_sampled, loss="sampled_softmax"):
     return words, full[np.isin(all_words, words)].T, sampled.T
 
 
-def times_as_long(bench, words, loss="sampled_softmax"):
+def times_as_long(bench, words, loss):
     """A step of the full softmax / one of a sampled loss with 64 samples: array [runs].
 
     words: of the vocabulary. Where it was not timed, a straight line between its neighbours, on logarithmic scales.
@@ -34,6 +34,16 @@ def times_as_long(bench, words, loss="sampled_softmax"):
     sizes, full, sampled = full_beside_sampled(bench, 64, loss)
     ratios = np.log(full / sampled)
     return np.exp([np.interp(np.log(words), np.log(sizes), run) for run in ratios])
+
+
+def times_table(bench, sizes):
+    """The recorded ms of a step with 64 samples at these vocabularies: full softmax, sampled softmax and NCE."""
+    rows = []
+    for loss in ("full_softmax", "sampled_softmax", "nce"):
+        words, runs = series(bench["cost"], "vocabulary", "runs", loss=loss, num_sampled=64)
+        of_words = dict(zip(words.tolist(), runs))
+        rows.append([loss, *(median_and_range(of_words[V], 1) for V in sizes)])
+    return table(["ms a step, recorded", *(f"{V:,} words" for V in sizes)], rows)
 
 
 def crossover(sizes, full_ms, sampled_ms):
@@ -65,22 +75,33 @@ def crossover(sizes, full_ms, sampled_ms):
 
 
 def crossovers_table(bench, words, own):
-    """Where the times cross, in words for each sample: the reader's own with 64, recorded with 64, 900 and 3,600.
+    """Where the times cross, in words for each sample: the reader's own with 64, and those recorded.
 
     words: vocabularies [sizes]. own: of each loss the reader's (full_ms, sampled_ms) of each round, each [sizes].
     """
     rows = []
     for loss, rounds in own.items():
-        try:
-            found = _in_words([crossover(words, *both) for both in rounds], 64)
-        except ValueError as error:
-            found = [str(error), ""]
-        rows.append([f"{loss}, yours", "64", *found])
-    for n in SAMPLES:
-        sizes, full, sampled = full_beside_sampled(bench, n)
+        rows.append([f"{loss}, yours", "64", *_crossings(words, rounds)])
+    for loss, n in TIMED:
+        sizes, full, sampled = full_beside_sampled(bench, n, loss)
         runs = [crossover(sizes, *both) for both in zip(full, sampled)]
-        rows.append(["sampled_softmax, recorded", f"{n:,}", *_in_words(runs, n)])
+        rows.append([f"{loss}, recorded", f"{n:,}", *_in_words(runs, n)])
     return table(["", "samples", "equally fast at, words", "words / samples (3 rounds)"], rows)
+
+
+def _crossings(words, rounds):
+    """The two columns for the reader's rounds; those that do not cross between these words are counted."""
+    ends, why = [], ""
+    for full, sampled in rounds:
+        try:
+            ends.append(crossover(words, full, sampled))
+        except ValueError as error:
+            why = str(error)
+    if not ends:
+        return [why, ""]
+    middle, span = _in_words(ends, 64)
+    missing = len(rounds) - len(ends)
+    return [middle, f"{span}; {missing} of {len(rounds)} do not cross" if missing else span]
 
 
 def _in_words(ends, n):
@@ -95,11 +116,11 @@ def draw_crossovers(bench, words, own, title):
     words, own: see `crossovers_table`; the reader's are rings beside the recorded lines.
     """
     _, axis = plt.subplots(figsize=(5, 3.8))
-    for n, mark, color in zip(SAMPLES, "os^", COLORS):
-        sizes, full, sampled = full_beside_sampled(bench, n)
+    for (loss, n), mark, color in zip(TIMED, "sov^", COLORS):
+        sizes, full, sampled = full_beside_sampled(bench, n, loss)
         ratio = np.median(full / sampled, axis=0)
-        axis.loglog(sizes / n, ratio, mark + "-", ms=4, color=color, label=f"sampled_softmax, {n:,}, recorded")
-    for (loss, rounds), color in zip(own.items(), (COLORS[3], COLORS[0])):
+        axis.loglog(sizes / n, ratio, mark + "-", ms=4, color=color, label=f"{loss}, {n:,}, recorded")
+    for (loss, rounds), color in zip(own.items(), COLORS):  # in the order of TIMED
         for full, sampled in rounds:
             axis.loglog(np.divide(words, 64), full / sampled, "o", ms=9, color=color, fillstyle="none")
         axis.plot([], [], "o", ms=9, color=color, fillstyle="none", label=f"{loss}, 64, yours")
@@ -198,6 +219,30 @@ def same_pairs_table(bench):
 def two_digits(number):
     """Format a number with its first two digits: "0.79", "14", "1,300"."""
     return f"{float(f'{number:.2g}'):,g}"
+
+
+def verdict_table(bench, yours, looks_led, take):
+    """Of each vocabulary: the ratios of the times of a step, full / NCE, the looks that each led, and what to take.
+
+    yours: {words: the reader's ratios, one of each round}. looks_led, take: the functions of the lesson.
+    """
+    rows = []
+    for words in (*SCORES, 1_000_000):
+        recorded, own = times_as_long(bench, words, "nce"), yours.get(words, [])
+        led = looks_led(words) if words in SCORES else (0, 0)
+        looks = f"{led[0]} and {led[1]} of 5" if words in SCORES else "not trained"
+        decision = f"**{take([*recorded, *own], *led)}**"
+        rows.append([f"{words:,}", _span(own), _span(recorded), looks, decision])
+    heads = ["words", "your step, full / NCE", "recorded, 3 rounds", "looks led by: full and NCE", "take"]
+    return table(heads, rows)
+
+
+def _span(ratios):
+    """The smallest and the largest, or the only one."""
+    if len(ratios) == 0:
+        return "not timed"
+    low, high = two_digits(min(ratios)), two_digits(max(ratios))
+    return low if low == high else f"{low} to {high}"
 
 
 def samplers_table(bench):

@@ -166,9 +166,9 @@ def test_recorded_numbers_are_taken_from_their_rows():
         ("sampled_softmax", 8, 10, [5.0, 5.0]),
     ]
     cost = [dict(zip(("loss", "num_sampled", "vocabulary", "runs"), row, strict=True)) for row in cost]
-    found = recorded.full_beside_sampled({"cost": cost}, 64)
+    found = recorded.full_beside_sampled({"cost": cost}, 64, "sampled_softmax")
     assert [part.tolist() for part in found] == [[20], [[6], [8]], [[3], [2]]]
-    assert recorded.times_as_long({"cost": cost}, 20) == pytest.approx([2, 4])
+    assert recorded.times_as_long({"cost": cost}, 20, "sampled_softmax") == pytest.approx([2, 4])
     cost += [{**row, "loss": "nce", "runs": [2.0, 1.0]} for row in cost if row["loss"] == "sampled_softmax"]
     assert recorded.times_as_long({"cost": cost}, 20, "nce") == pytest.approx([3, 8])
     run = {"loss": "nce", "vocabulary": 10, "start": "frequency"}
@@ -201,3 +201,17 @@ def test_recorded_costs_are_the_medians_of_three_runs():
     for row in bench["cost"]:
         assert len(row["runs"]) == 3
         assert row["ms"] == sorted(row["runs"])[1]
+
+
+def test_the_verdict_shows_the_range_of_the_readers_rounds():
+    bench = json.loads((Path(benchmark.__file__).parent / "results" / "losses.json").read_text())
+    yours = {100: [0.8, 1.2, 0.9]}
+    shown = recorded.verdict_table(bench, yours, lambda words: (0, 0), lambda ratios, *led: len(ratios)).data
+    assert "| 100 | 0.8 to 1.2 |" in shown and "**6**" in shown and "| 651 | not timed |" in shown
+
+
+def test_a_round_that_does_not_cross_is_counted_and_takes_no_other_with_it():
+    bench = json.loads((Path(benchmark.__file__).parent / "results" / "losses.json").read_text())
+    never, half = ([1, 1], [2, 2]), ([1, 3], [2, 2])
+    shown = recorded.crossovers_table(bench, [64, 256], {"nce": [half, never, half], "sgns": [never]}).data
+    assert "1 of 3 do not cross" in shown and "add larger vocabularies" in shown
