@@ -46,7 +46,8 @@ def save_checkpoint(path, variables, progress, identity=None):
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        why = error.strerror or error
+        left = "the previous file is unchanged" if path.exists() else "no file was there before"
+        why = f"{error.strerror or error}; {left}"
         raise OSError(f"{path} is not saved: {why}") from None
     folder = os.open(path.parent, os.O_RDONLY)
     os.fsync(folder)  # the new name too

@@ -58,11 +58,6 @@ def start_ipcluster(machines, line, config, *, n=2, env=None, timeout=250):
     timeout : float
         Seconds that the engines may take.
 
-    Returns
-    -------
-    str
-        The connection file, for ipyparallel's Client.
-
     Raises
     ------
     RuntimeError
@@ -88,4 +83,3 @@ def start_ipcluster(machines, line, config, *, n=2, env=None, timeout=250):
         time.sleep(0.1)
     with Client(str(connection), timeout=30) as client:
         client.wait_for_engines(n, timeout=timeout, interactive=False)  # no progress bar
-    return str(connection)

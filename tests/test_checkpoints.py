@@ -136,7 +136,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint(tmp_path):
     _, variables, _ = saved_run(path, 1)
     whole = path.read_bytes()
     (tmp_path / "model.part").symlink_to("/dev/full")
-    with pytest.raises(OSError, match="model is not saved: No space left on device"):
+    with pytest.raises(OSError, match="model is not saved: No space left on device; the previous file is unchanged"):
         book.save_checkpoint(path, variables, book.Progress())
     assert path.read_bytes() == whole and os.listdir(tmp_path) == ["model"]
 
