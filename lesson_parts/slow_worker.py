@@ -189,7 +189,7 @@ def summary(log, turns, pairs, batches):
     log : array
         A staleness below 0 marks a gradient that was dropped: it does not count as throughput.
     turns : list of (str, float, float)
-        For a run without a straggler only "healthy" ones.
+        For a run without a straggler none.
     pairs : int
         Of a batch.
     batches : int
@@ -198,7 +198,7 @@ def summary(log, turns, pairs, batches):
     Returns
     -------
     dict
-        "healthy" and "slow" (pairs/s of each such turn), "stalest" and "loss"; without a straggler no "slow".
+        "healthy" and "slow" (pairs/s of each such turn, if there are any), "stalest" and "loss".
     """
     found = throughputs(log[log[:, 3] >= 0], turns, pairs)
     first = log[log[:, 0].argsort()][:batches]
@@ -206,7 +206,7 @@ def summary(log, turns, pairs, batches):
 
 
 def costs_table(costs, by_exercise):
-    """A table with a line for each way.
+    """A table with a line for each way; without a straggler only its loss and staleness.
 
     Parameters
     ----------
@@ -217,11 +217,12 @@ def costs_table(costs, by_exercise):
     """
     rows = []
     for way, of in costs.items():
-        paces = {name: of[name] / 1e3 for name in ("healthy", "slow") if name in of}
-        shown = [median_and_range(paces[name], 0) if name in paces else "" for name in ("healthy", "slow")]
-        left = f"{np.median(of['slow']) / np.median(of['healthy']):.0%}" if "slow" in of else ""
-        rows.append([way, *shown, left, by_exercise[way], f"{of['stalest']:.0f}", f"{of['loss']:.3f}"])
-    columns = ["thousand pairs/s, healthy", "with the straggler", "so left", "by exercise 1"]
+        pace, left = "", ""
+        if "slow" in of:
+            pace = median_and_range(of["slow"] / 1e3, 0)
+            left = f"{np.median(of['slow']) / np.median(of['healthy']):.0%}"
+        rows.append([way, pace, left, by_exercise[way], f"{of['stalest']:.0f}", f"{of['loss']:.3f}"])
+    columns = ["thousand pairs/s with the straggler", "left", "by exercise 1"]
     return table(["", *columns, "highest staleness", "final loss"], rows)
 
 
