@@ -246,7 +246,7 @@ def straggler_film(run):
             f"rank 1 {100 * waits[1] / seconds(run, step):.0f}%.",
         ]
         frames.append((says, gantt(run, 40, step, until)))
-    return film("Rank 1 is three times slower", 150, frames, still=STEPS - 1)
+    return film("Rank 1 runs a third of the time", 150, frames, still=STEPS - 1)
 
 
 def draw():
