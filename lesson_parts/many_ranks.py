@@ -153,7 +153,7 @@ class Outcome:
     loss : float
         The mean of a held-out pair, in nats.
     wordsim : float
-        WordSim-353.
+        WordSim-353; of a first seed only, else nan.
     sent : float
         Bytes that a rank sent for each of its words.
     factor : float
@@ -217,11 +217,13 @@ class Runs:
     def _keep(self, name, tables, sent, factor, steps):
         from helpers.word2vec import scores, to_keyed_vectors  # here: ranks do without gensim
 
-        keyed = to_keyed_vectors(tables[0][1:], self.vocab.words[1:])
-        score = scores(keyed)
-        self.covered = round(353 * score["wordsim353_coverage"])
+        wordsim = np.nan
+        if name not in self.found:  # the first seed: of the others nobody asks for it
+            score = scores(to_keyed_vectors(tables[0][1:], self.vocab.words[1:]))
+            self.covered = round(353 * score["wordsim353_coverage"])
+            wordsim = score["wordsim353"]
         loss, rows = self.held_out_loss(tables), np.linalg.norm(tables, axis=-1)
-        outcome = Outcome(loss, score["wordsim353"], sent, factor, steps, rows)
+        outcome = Outcome(loss, wordsim, sent, factor, steps, rows)
         self.found.setdefault(name, []).append(outcome)
 
     def alone(self, name, seeds=(0,), **options):
@@ -249,7 +251,11 @@ class Runs:
         pairs = zip(self.losses(name), self.losses(than), strict=False)
         return [loss - other for loss, other in pairs]
 
-    # the rest is of the first seed, which all runs have
+    def each_seed(self, name, than="1 rank"):
+        """`above` as it stands in a table: "0.14, 0.15"."""
+        return ", ".join(f"{more:.2f}" for more in self.above(name, than))
+
+    # the rest is of the first seed, which all runs have, but for `table`
 
     def more(self, name, than="1 rank"):
         """How much higher the loss is than that of another run."""
@@ -276,11 +282,11 @@ class Runs:
         return self.found[name][0].rows
 
     def table(self, *names):
-        """A row for each name: held-out loss, how much above one rank's it is, bytes a word."""
+        """A row for each name: held-out loss and how much above one rank's, of each seed; bytes a word."""
         from helpers.plots import table  # here: ranks do without matplotlib
 
         rows = []
         for name in names:
-            loss = self.losses(name)[0]
-            rows.append([name, f"{loss:.3f}", f"{self.more(name):.2f}", f"{self.sent(name):.0f}"])
+            losses = ", ".join(f"{loss:.3f}" for loss in self.losses(name))
+            rows.append([name, losses, self.each_seed(name), f"{self.sent(name):.0f}"])
         return table(["run", "held-out loss", "above 1 rank", "bytes a word"], rows)
