@@ -1,6 +1,5 @@
 """The runs of lesson 14: one text, trained by one process or by ranks in different ways, and what came out."""
 
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -53,7 +52,7 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
     -------
     tables : list of two float32 arrays [V, dim]
         Centers and contexts; on ranks those that all have in common.
-    words_per_s, bytes_per_word : float
+    bytes_per_word : float
         Of this rank, with the last exchange, of all rows of both tables. (`train_blocks` exchanges all centers,
         which are the vectors; `merge_contexts` the other table.)
     """
@@ -62,7 +61,7 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
     at_end = last or merge
 
     def note():
-        noted.append((time.perf_counter(), bytes_sent()))
+        noted.append(bytes_sent())
 
     def start(tables, common, steps):
         kept.extend([tables, common])
@@ -83,8 +82,7 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
         merge_contexts(*kept, at_end, hvd)
     note()
     words = options["epochs"] * len(text)
-    seconds, sent = np.subtract(noted[1], noted[0])
-    return kept[1], words / seconds, sent / words
+    return kept[1], (noted[1] - noted[0]) / words
 
 
 def merge_contexts(tables, common, merge, hvd):
@@ -126,8 +124,6 @@ def train_on_rank(parts, vocab, merge, **options):
     Returns
     -------
     tables : list of two float32 arrays [V, dim]
-    words_per_s : float
-        Of all ranks together, which end at the same time.
     bytes_per_word : float
         That rank 0 has sent for each of its words.
     factor : float
@@ -139,10 +135,10 @@ def train_on_rank(parts, vocab, merge, **options):
 
     factors, steps = [], []
     text = parts[hvd.rank()]
-    tables, speed, sent = train_text(text, vocab, hvd=hvd, merge=merge, factors=factors, steps=steps, **options)
+    tables, sent = train_text(text, vocab, hvd=hvd, merge=merge, factors=factors, steps=steps, **options)
     if hvd.rank() > 0:
         return None
-    return tables, hvd.size() * speed, sent, median(factors or [np.nan]), np.concatenate([NO_STEPS, *steps])
+    return tables, sent, median(factors or [np.nan]), np.concatenate([NO_STEPS, *steps])
 
 
 # ---- What came out
@@ -157,9 +153,7 @@ class Outcome:
     loss : float
         The mean of a held-out pair, in nats.
     wordsim : float
-        WordSim-353.
-    words_per_s : float
-        Of all ranks together.
+        WordSim-353; of a first seed only, else nan.
     sent : float
         Bytes that a rank sent for each of its words.
     factor : float
@@ -172,7 +166,6 @@ class Outcome:
 
     loss: float
     wordsim: float
-    words_per_s: float
     sent: float
     factor: float
     steps: np.ndarray
@@ -221,22 +214,24 @@ class Runs:
         known = (centers > 0)[:, :, np.newaxis].astype(np.float32)
         return float(block_loss(tables[0][centers], tables[1][self._test], labels, weights * known))
 
-    def _keep(self, name, tables, words_per_s, sent, factor, steps):
+    def _keep(self, name, tables, sent, factor, steps):
         from helpers.word2vec import scores, to_keyed_vectors  # here: ranks do without gensim
 
-        keyed = to_keyed_vectors(tables[0][1:], self.vocab.words[1:])
-        score = scores(keyed)
-        self.covered = round(353 * score["wordsim353_coverage"])
+        wordsim = np.nan
+        if name not in self.found:  # the first seed: of the others nobody asks for it
+            score = scores(to_keyed_vectors(tables[0][1:], self.vocab.words[1:]))
+            self.covered = round(353 * score["wordsim353_coverage"])
+            wordsim = score["wordsim353"]
         loss, rows = self.held_out_loss(tables), np.linalg.norm(tables, axis=-1)
-        outcome = Outcome(loss, score["wordsim353"], words_per_s, sent, factor, steps, rows)
+        outcome = Outcome(loss, wordsim, sent, factor, steps, rows)
         self.found.setdefault(name, []).append(outcome)
 
     def alone(self, name, seeds=(0,), **options):
         """Train in this process, once with each seed. options: of `train_blocks`."""
         self.found.pop(name, None)
         for seed in seeds:
-            tables, speed, _ = train_text(self.ids, self.vocab, epochs=self.epochs, seed=seed, **options)
-            self._keep(name, tables, speed, 0.0, 1.0, NO_STEPS)
+            tables, _ = train_text(self.ids, self.vocab, epochs=self.epochs, seed=seed, **options)
+            self._keep(name, tables, 0.0, 1.0, NO_STEPS)
 
     def on(self, ranks, name, blocks, lr, merge, seeds=(0,), **options):
         """Train on ranks, each an equal part of the text, once with each seed. options: of `train_text`."""
@@ -256,7 +251,11 @@ class Runs:
         pairs = zip(self.losses(name), self.losses(than), strict=False)
         return [loss - other for loss, other in pairs]
 
-    # the rest is of the first seed, which all runs have
+    def each_seed(self, name, than="1 rank"):
+        """`above` as it stands in a table: "0.14, 0.15"."""
+        return ", ".join(f"{more:.2f}" for more in self.above(name, than))
+
+    # the rest is of the first seed, which all runs have, but for `table`
 
     def more(self, name, than="1 rank"):
         """How much higher the loss is than that of another run."""
@@ -265,10 +264,6 @@ class Runs:
     def sent(self, name):
         """Bytes that a rank sent for each of its words; nan where they are not counted."""
         return self.found[name][0].sent
-
-    def speed(self, name, than="1 rank"):
-        """Words/s of all ranks over those of another run."""
-        return self.found[name][0].words_per_s / self.found[than][0].words_per_s
 
     def wordsim(self, name):
         """WordSim-353."""
@@ -287,11 +282,11 @@ class Runs:
         return self.found[name][0].rows
 
     def table(self, *names):
-        """A row for each name: held-out loss, how much above one rank's it is, bytes a word."""
+        """A row for each name: held-out loss and how much above one rank's, of each seed; bytes a word."""
         from helpers.plots import table  # here: ranks do without matplotlib
 
         rows = []
         for name in names:
-            loss = self.losses(name)[0]
-            rows.append([name, f"{loss:.3f}", f"{self.more(name):.2f}", f"{self.sent(name):.0f}"])
+            losses = ", ".join(f"{loss:.3f}" for loss in self.losses(name))
+            rows.append([name, losses, self.each_seed(name), f"{self.sent(name):.0f}"])
         return table(["run", "held-out loss", "above 1 rank", "bytes a word"], rows)
