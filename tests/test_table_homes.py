@@ -86,14 +86,6 @@ def test_the_servers_step_and_the_step_that_the_lesson_shows_have_the_same_losse
     assert np.allclose([ours(*zipf_batch(number, 100, 64)) for number in numbers], expected, rtol=1e-5, atol=0)
 
 
-def test_a_batch_names_small_ids_most_often_and_each_id_has_one_label():
-    batches = [zipf_batch(tf.constant(number), 1000) for number in range(20)]
-    ids, labels = (np.concatenate(column) for column in zip(*batches))
-    assert ids.min() == 0 and 900 < ids.max() < 1000
-    assert (ids < 31).mean() == pytest.approx(0.5, abs=0.02)  # the logarithm of 32 is half that of 1,000
-    assert len({*zip(ids, labels)}) == len({*ids})
-
-
 def test_a_batch_is_that_of_lesson_18():
     lesson = taken("18", "label zipf_batch", tf=tf, math=math, BATCH=64)
     for ours, theirs in zip(zipf_batch(5, 1000, 64), lesson.zipf_batch(1000)(5), strict=True):
