@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import psutil
@@ -60,8 +59,6 @@ def test_hosts_have_names_and_reach_each_other_by_ssh(machines, here):
 
 
 def test_nothing_leads_out_of_the_hosts(machines):
-    routes = machines.run(0, ["ip", "route"]).stdout.splitlines()
-    assert [line.split()[0] for line in routes] == [machines.addresses[0].rsplit(".", 1)[0] + ".0/24"]
     knock = "import socket; socket.create_connection(('192.0.2.1', 9), 5)"
     outside = machines.run(0, [sys.executable, "-c", knock])
     assert outside.returncode and "Network is unreachable" in outside.stdout
@@ -69,24 +66,10 @@ def test_nothing_leads_out_of_the_hosts(machines):
     assert socket.gethostname() not in machines.names
 
 
-@as_root
-def test_this_machine_and_the_hosts_reach_each_other(machines):
-    socket.create_connection((machines.addresses[1], 22), 20).close()
-    with socket.create_server((machines.address, 0)) as server:
-        knock = f"import socket; socket.create_connection({server.getsockname()}, 20)"
-        assert machines.run(1, [sys.executable, "-c", knock]).returncode == 0
-        assert server.accept()[1][0] == machines.addresses[1]
-
-
-def test_bandwidth_can_be_changed_while_they_live(machines):
-    machines.bandwidth(8)
-    began = time.monotonic()
-    sent = machines.run(0, ["sh", "-c", "head -c 2000000 /dev/zero | ssh host1 wc -c"]).stdout
-    assert int(sent) == 2_000_000
-    assert time.monotonic() - began > 1.8  # 1 MB/s, of which the first 16,000 bytes may go at once
-    assert "rate 8Mbit" in machines.run(1, ["tc", "qdisc"]).stdout
-    machines.bandwidth(None)
-    assert "rate" not in machines.run(1, ["tc", "qdisc"]).stdout
+def test_the_limit_of_the_links_can_be_changed_while_they_live(machines):
+    for mbit, rates in ((8, 1), (None, 0)):
+        machines.bandwidth(mbit)
+        assert machines.run(1, ["tc", "qdisc"]).stdout.count("rate 8Mbit") == rates
 
 
 def test_each_host_has_its_share_of_the_cores_and_shares_the_files(machines, tmp_path):
