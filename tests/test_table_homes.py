@@ -13,7 +13,6 @@ from shown import taken
 from helpers.cluster import make_table
 from lesson_parts import table_homes
 from lesson_parts.table_homes import (
-    collectives,
     count_bytes,
     draw_step,
     home_in_process,
@@ -97,19 +96,3 @@ def test_twenty_steps_are_one_function_from_the_batch_that_it_is_given():
     losses, seconds = timed(steps, 3)
     assert losses == [19, 59, 99]  # the means of 0, 2, ... 38, of 40, ... 78, and so on
     assert seconds > 0
-
-
-def test_the_calls_of_a_step_are_counted_in_its_graph_and_in_the_functions_that_it_calls(monkeypatch):
-    @tf.function
-    def inner(x):
-        return tf.matmul(x, x)
-
-    @tf.function
-    def steps(number):
-        x = tf.fill([2, 2], number)
-        for _ in tf.range(3):  # one operation of the graph, whatever it repeats
-            x = inner(x)
-        return tf.matmul(x, x)
-
-    monkeypatch.setattr(table_homes, "CALLS", "MatMul")
-    assert collectives(steps) == {"MatMul": 2}
