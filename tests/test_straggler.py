@@ -6,22 +6,13 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import psutil
 import pytest
 
 from lesson_parts.straggler import slowed
 
 pytestmark = pytest.mark.slow  # a minute of standing and running
-
-GAPS = """
-import time
-gaps, before = [], time.perf_counter()
-while sum(gaps) < 0.8:
-    now = time.perf_counter()
-    gaps += [now - before] * (now - before > 0.0015)
-    before = now
-print(sum(gap * gap for gap in gaps) / sum(gaps))
-"""  # the mean gap, each weighed by its length: how long it stands, seen at any moment of standing
 
 
 @pytest.fixture
@@ -71,15 +62,14 @@ def test_a_busy_brake_computes_while_the_process_stands(spinning):
     assert used[True] > 2 * used[False] and awake(spinning)
 
 
-def test_it_stands_still_for_moments_unless_longer_ones_are_wanted():
-    def gap(**options):
-        child = subprocess.Popen([sys.executable, "-c", GAPS], stdout=subprocess.PIPE)
-        with child, slowed(child.pid, 5, **options):
-            return float(child.stdout.readline())
-
-    pausing = gap(run=0.02)
-    assert gap() < 0.6 * pausing
-    assert pausing > 0.03
+def test_it_stands_still_for_moments_unless_longer_ones_are_wanted(spinning):
+    stood = {}
+    for run in (0.001, 0.02):
+        with slowed(spinning.pid, 5, run=run) as pauses:
+            time.sleep(0.8)
+        lengths = np.array([end - begin for begin, end in pauses])
+        stood[run] = (lengths**2).sum() / lengths.sum()  # how long, seen at any moment of standing
+    assert stood[0.001] < 0.6 * stood[0.02] and stood[0.02] > 0.03
 
 
 def test_it_runs_on_after_the_slowing_process_was_killed(spinning):
