@@ -563,10 +563,9 @@ def test_mpi_engines_of_our_own_more_than_cores_and_what_they_listen_on():
 def test_attached_mpi_engines_keep_their_horovod_and_a_death_among_them_is_a_failure(tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))  # beside the other ipcluster
     with Cluster(2, "--engines=mpi") as cluster, Kernel() as kernel:
-        for _ in range(2):
-            with connect(2) as ranks:
-                assert ranks.controller == "mpi"
-                assert ranks.run(where) == [(0, 0, 2, 3.0), (1, 1, 2, 3.0)]
+        with connect(2) as ranks:
+            assert ranks.controller == "mpi"
+            assert ranks.run(where) == [(0, 0, 2, 3.0), (1, 1, 2, 3.0)]
         for arguments, sentence in [
             ({"n": 1}, "already run Horovod with 2 ranks, and MPI can be initialised only once"),
             ({"env": {"HOROVOD_CYCLE_TIME": 7}}, "run Horovod already, which read HOROVOD_CYCLE_TIME when it started"),
