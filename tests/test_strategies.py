@@ -102,25 +102,14 @@ def ten_rows(step, size):
     return due_rows(step, size, hot=10)
 
 
-def hot_and_cold(pairs):
-    """On a rank: the tables after each step, the last one an exchange of all rows, when only 10 rows are hot."""
-    import horovod.tensorflow as hvd
-
-    tables = make_tables(WORDS, DIM, seed=0)
-    step, found = strategies.make_local_sgd(tables, hvd, ten_rows), []
-    for centers, contexts in np.split(pairs, hvd.size(), axis=2)[hvd.rank()]:
-        step(centers, contexts, 0.3)
-        found.append(tables[0].numpy())
-    step([], [], 0.0, np.arange(WORDS))
-    return found, [ten_rows(i, WORDS) for i in range(len(pairs))], tables[0].numpy()
-
-
-def test_the_rows_that_are_due_are_equal_and_the_others_wait(ranks):
-    (first, due, last), (second, _, other) = ranks.run(hot_and_cold, batches(pairs=BATCH * strategies.LOCAL_STEPS))
-    for one, two, rows in zip(first, second, due, strict=True):
-        same = (one == two).all(axis=1)
-        assert same[rows].all() and not same.all()
-    assert (last == other).all()
+def test_the_rows_that_are_due_are_equal_and_the_others_wait_for_the_last_exchange(ranks):
+    make, pairs = partial(strategies.make_local_sgd, due=ten_rows), BATCH * strategies.LOCAL_STEPS
+    for steps in (1, 4):
+        first, second = ranks.run(half, make, batches(steps=steps, pairs=pairs), 0.3)
+        same = (first[0] == second[0]).all(axis=1)
+        assert same[ten_rows(steps - 1, WORDS)].all() and not same.all()
+    first, second = ranks.run(half, make, batches(steps=2, pairs=pairs), 0.3, final=True)
+    assert difference(first, second) == 0
 
 
 def test_accumulated_gradients_are_those_of_the_bigger_batch():
