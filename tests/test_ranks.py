@@ -3,6 +3,7 @@
 Most tests attach to one `ipcluster` of three engines: joining Horovod again is quicker than to start engines.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -393,18 +394,16 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
 def with_id(pid):
-    """A sleeping process that has this id, or None where the system does not grant it."""
+    """A sleeping process that has this id."""
     for _ in range(50):
-        try:
+        with contextlib.suppress(OSError):
             Path("/proc/sys/kernel/ns_last_pid").write_text(str(pid - 1))
-        except OSError:
-            return None
         process = subprocess.Popen(SLEEP)
         if process.pid == pid:
             return process
         process.kill()
         process.wait()
-    return None
+    pytest.skip("no process gets the id again: this system does not grant it")
 
 
 def test_a_killed_process_that_nobody_collects_is_not_waited_for():
@@ -420,19 +419,15 @@ def test_a_killed_process_that_nobody_collects_is_not_waited_for():
 
 
 def test_who_has_the_id_of_one_of_ours_by_now_is_not_killed(tmp_path):
-    ours = subprocess.Popen(SLEEP)
-    family = Family("test", tmp_path)
-    family.adopt(ours.pid)
-    wait_until(lambda: psutil.Process(family._watcher.pid).status() == psutil.STATUS_SLEEPING)
-    time.sleep(0.5)  # the watcher has read the line
-    ours.kill()
-    ours.wait()
-    stranger = with_id(ours.pid)
-    family.close()
-    assert not family.folder.exists()
-    if stranger is None:
-        pytest.skip("no process got the id again")
-    assert stranger.poll() is None
+    with Family("test", tmp_path) as family:
+        ours = subprocess.Popen(SLEEP)
+        family.adopt(ours.pid)
+        wait_until(lambda: psutil.Process(family._watcher.pid).status() == psutil.STATUS_SLEEPING)
+        time.sleep(0.5)  # the watcher has read the line
+        ours.kill()
+        ours.wait()
+        stranger = with_id(ours.pid)
+    assert stranger.poll() is None and not family.folder.exists()
     stranger.kill()
     stranger.wait()
 
