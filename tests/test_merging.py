@@ -126,7 +126,7 @@ def order_of_events(words):
 def test_changes_travel_while_a_rank_trains(ranks):
     _, words = blocks_of(SMALL.blocks * SMALL.tokens, 5)
     for events in ranks.run(order_of_events, words):
-        assert sorted(events[:2]) == ["sum", "training begins"] or events[:2] == ["training begins", "sum"]
+        assert sorted(events[:2]) == ["sum", "training begins"]
         assert events[2:] == ["half", "training ends"]
 
 
@@ -142,12 +142,9 @@ def train_with_seldom_exchanges(ids, vocab):
     settings = {"dim": 8, "epochs": 1, "threshold": 1, "blocks": Blocks(hot=7)}
     vectors = block_trainer.train_blocks(ids, vocab, **settings, due_rows=never_due, hvd=hvd)
     assert asked == [(step, len(vocab), 7) for step in range(10)]
-    nothing = block_trainer.train_blocks(ids, vocab, **settings, merge_changes=nothing_merged, hvd=hvd)
+    settings["merge_changes"] = lambda total, squares: tf.zeros_like(total)
+    nothing = block_trainer.train_blocks(ids, vocab, **settings, hvd=hvd)
     return vectors, nothing
-
-
-def nothing_merged(total, squares):
-    return tf.zeros_like(total)
 
 
 def test_what_was_never_due_travels_at_the_end_and_is_merged_as_one_says(ranks, planted):
