@@ -1,7 +1,7 @@
 """Lesson 19's step with other cycle times of Horovod: `python -m benchmarks.cycle_time [--cycles 1 0.1] [--turns 2]`.
 
 A cycle is how often Horovod looks for work, in ms; it is read when the ranks start, so each measurement has new ones.
-They run the lesson's own `%%px` cells, and time its four kinds of a step, from no exchange to the whole one, three
+They run the lesson's own `%%px` cells, and time four kinds of its step, from no exchange to the whole one, three
 times in turns, on a table of --rows rows. Cycle times take turns, too. All ids come from fixed seeds.
 """
 
@@ -28,10 +28,32 @@ DEFINITIONS = (
     "def table_step(",
     "def make_shard(",
     "def own_batch(",
-    "def pull_own(",
     "def steps_of_kind(",
-    "silent = steps_of_kind(",
 )
+KINDS_ON_RANKS = '''
+def pull_own(shard, ids):
+    """As `pull`, but each rank answers itself, with wrong rows: only the time counts."""
+    wanted, _, place = by_owner(ids)
+    own = wanted // size % shard.shape[0]
+    return tf.gather(tf.gather(shard, own), place)
+
+
+def in_two(first):
+    """Look up two ids by `first`, then the others by `pull_own`."""
+
+    def find(shard, ids):
+        two, others = first(shard, ids[:2]), pull_own(shard, ids[2:])
+        return tf.concat([two, others], axis=0)
+
+    return find
+
+
+small = make_shard(ROWS // 10)
+silent = steps_of_kind(small, in_two(pull_own), plain_tape)
+dense_only = steps_of_kind(small, in_two(pull_own), partial_tape)
+of_two = steps_of_kind(small, in_two(pull), partial_tape)
+of_all = steps_of_kind(small, pull, partial_tape)
+'''
 KINDS = {
     "no exchange": "silent",
     "allreduce": "dense_only",
@@ -49,7 +71,7 @@ def cells_of_ranks(lesson):
 
 
 def milliseconds(ranks, kind):
-    """Of a step of this kind, the mean of 300 steps (the lesson takes 20), on the slowest rank."""
+    """Of a step of this kind, the mean of 300 steps, on the slowest rank."""
     return 1e3 * max(ranks.view[f"timed({KINDS[kind]}, 15)[1]"]) / 300
 
 
@@ -60,6 +82,7 @@ def measure(cycle, ranks, rows):
         found.view.push({"ROWS": 10 * rows, "DIM": 128, "BATCH": 1024})
         for cell in cells_of_ranks(LESSON):
             found.view.execute(cell)
+        found.view.execute(KINDS_ON_RANKS)
         return take_turns({kind: lambda kind=kind: milliseconds(found, kind) for kind in KINDS}, 3)
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from exercises import Case, Exercise, Mistake
+from exercises import ANYTHING, Case, Exercise, Mistake
 
 CUT = [0, 8, 12, 16]
 
@@ -56,4 +56,50 @@ ranks_needed = Exercise(
         ),
     ],
     hint="7 billion weights, ZeRO 2: 28 of the 33 GB are taken by what is whole, and 84 are cut; you have {answer}",
+)
+
+gathers_once = Exercise(
+    kind="two numbers, MB when the backward pass begins and MB sent",
+    cases=[
+        Case(
+            args=(38, 2),
+            answer=[95, 38],
+            mistakes=[
+                Mistake(
+                    lambda w, size: (w + 4 * w / size, ANYTHING),
+                    "no averaged gradient is there yet: only this rank's part of the weights and of two moments",
+                ),
+                Mistake(
+                    lambda w, size: (3 * w / size, ANYTHING),
+                    "all matrices are there, too: each layer keeps the whole one that it gathered",
+                ),
+                Mistake(
+                    lambda w, size: (w + 2 * w / size, ANYTHING),
+                    "besides the whole matrices a rank keeps its parts of three arrays: the weights and two moments",
+                ),
+                Mistake(
+                    lambda w, size: (ANYTHING, 3 * (size - 1) / size * w),
+                    "that is ZeRO 3, with two allgathers; one of them is gone",
+                ),
+                Mistake(
+                    lambda w, size: (ANYTHING, (size - 1) / size * w),
+                    "that is one collective; an allgather and a reducescatter are two",
+                ),
+                Mistake(
+                    lambda w, size: (ANYTHING, 2 * w),
+                    "two collectives, but a rank does not send its own part to itself: (size - 1) / size",
+                ),
+            ],
+        ),
+        Case(
+            args=(100, 4),
+            answer=[175, 150],
+            mistakes=[
+                Mistake(lambda w, size: (2.5 * w, ANYTHING), "right for two ranks; four have a quarter each"),
+                Mistake(lambda w, size: (ANYTHING, w), "right for two ranks; of four each sends three quarters, twice"),
+            ],
+            hint="100 MB and 4 ranks: whole matrices and three quarters of 100 MB, two collectives; you have {answer}",
+        ),
+    ],
+    hint="38 MB, 2 ranks: the whole matrices and the halves that are kept; two collectives; you have {answer}",
 )

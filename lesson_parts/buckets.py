@@ -45,6 +45,32 @@ def idle_table(expected, computing):
     return table(["batches", "idle, by tokens", *names, "mean, above same bucket"], rows)
 
 
+def parts_table(ways, computing, lasted):
+    """Make a table of the two parts of a step, in ms, and in each turn how much longer than with the same bucket.
+
+    Parameters
+    ----------
+    ways : iterable of str
+        The ways of making batches.
+    computing : array of float, [ranks, turns, ways, steps]
+        Seconds; in each step those of the slowest rank count.
+    lasted : array of float, [turns, ways]
+        Seconds, with the allreduces: what is not computing is theirs.
+    """
+    ways = [*ways]
+    slowest = computing.max(axis=0).sum(axis=-1)
+    parts = 1e3 * np.array([slowest, lasted - slowest]) / computing.shape[-1]  # [part, turn, way]
+    same = ways.index("same bucket")
+    rows = []
+    for way, name in enumerate(ways):
+        row = [name]
+        for part in parts:
+            above = np.round(part[:, way] - part[:, same], 1) + 0  # no "-0"
+            row += [median_and_range(part[:, way], 1), median_and_range(above, 1)]
+        rows.append(row)
+    return table(["batches", "computing, ms", "above same bucket", "allreduce, ms", "above same bucket"], rows)
+
+
 def time_table(slower, lasted, dates):
     """Make a table of how long the ways take, with that of the same bucket as 1, and of dates a second.
 

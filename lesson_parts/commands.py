@@ -98,17 +98,18 @@ def encoded(n, seed, intents, slots, tag_names, vocab, test):
 
     Returns
     -------
-    tokens : int32 array [n, 20]
+    tokens : int32 array [n, 1 + words of the longest command]
         0 for padding, 1 for [CLS], 3 + the number of the word in the vocabulary.
     of_intents : int32 array [n]
-    tags : int32 array [n, 20]
+    tags : int32 array, as wide as tokens
         0 at padding and [CLS].
     """
     rng = np.random.default_rng(seed)
-    tokens, tags = np.zeros([2, n, 20], np.int32)
+    drawn = [draw_command(rng, intents, slots, test) for _ in range(n)]
+    longest = max(len(words) for _, words, _ in drawn)
+    tokens, tags = np.zeros([2, n, 1 + longest], np.int32)
     of_intents = np.zeros(n, np.int32)
-    for i in range(n):
-        intent, words, of_words = draw_command(rng, intents, slots, test)
+    for i, (intent, words, of_words) in enumerate(drawn):
         end = 1 + len(words)
         of_intents[i] = list(intents).index(intent)
         tokens[i, 0] = 1
@@ -239,5 +240,6 @@ def draw_seeds(scores, names):
         f1 = [scores[name][seed, 1] for name in names]
         ax.plot(names, f1, "o-", color=COLORS[seed], label=f"seed {seed}")
     ax.set(ylabel="slot F1 on unknown templates")
+    ax.tick_params("x", rotation=20 if len(names) > 5 else 0)
     ax.legend(loc="lower left")
     return ax

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import psutil
 
-from helpers.plots import COLORS, SERIAL
+from helpers.plots import COLORS
 from lesson_parts.table_homes import take_turns
 
 
@@ -51,19 +51,6 @@ def race(ways, pids, steps, turns=5):
         speeds, cpu, results = zip(*rows)
         found[way] = {"speeds": [*speeds], "cpu": [*cpu], "last": results[-1]}
     return found
-
-
-def draw_cpu(races):
-    """Draw the CPU time of a step: a bar is the median of the turns, a dot a turn. races: {ids: what `race` found}."""
-    _, axes = plt.subplots(figsize=(5, 3))
-    for place, found in enumerate(races.values()):
-        for (way, each), color, shift in zip(found.items(), (SERIAL, COLORS[0]), (-0.2, 0.2)):
-            axes.bar(place + shift, np.median(each["cpu"]), 0.4, color=color, label="" if place else way)
-            axes.plot([place + shift] * len(each["cpu"]), each["cpu"], "o", color="black", ms=4)
-    axes.set_xticks(range(len(races)), [f"{ids:,} ids" for ids in races])
-    axes.set_ylabel("CPU time of a step (ms)")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
-    return axes
 
 
 def draw_memory(grown, limit, needed):

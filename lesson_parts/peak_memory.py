@@ -1,4 +1,4 @@
-"""For lesson 31: the most memory of a step, and bars of what it consists of."""
+"""For lessons 28 and 31: the most memory of a step, and bars of what it consists of."""
 
 import gc
 import re

@@ -65,7 +65,7 @@ def crossover(sizes, full_ms, sampled_ms):
         When they do not cross between these sizes.
     """
     gap = np.log(np.divide(full_ms, sampled_ms))  # above 0: sampling wins
-    if gap[0] > 0:
+    if (gap > 0).all():
         raise ValueError("sampling wins everywhere: add smaller vocabularies")
     if gap[-1] <= 0:
         raise ValueError("the full softmax wins: add larger vocabularies")

@@ -21,7 +21,7 @@ def plot_speed_ups(measured, predict=None):
     measured : dict of str to dict
         Strategy: link (Mbit/s or None): the speed-ups of its turns.
     predict : function, optional
-        predict(strategy, link) is a speed-up; drawn as a dotted line.
+        predict(strategy, link) is a speed-up, or one of each turn, whose median is drawn; as a dotted line.
     """
     fig, ax = plt.subplots(figsize=(6, 4.2))
     ends = []  # of the lines: speed-up, place, strategy, colour
@@ -36,7 +36,8 @@ def plot_speed_ups(measured, predict=None):
         ends.append((medians[-1], x[-1], name.split(",")[0], color))
         if predict:
             links = [*np.geomspace(10, 1000, 41), *([None] if None in found else [])]
-            ax.plot([place(mbit) for mbit in links], [predict(name, mbit) for mbit in links], ":", color=color)
+            promised = [np.median(predict(name, mbit)) for mbit in links]
+            ax.plot([place(mbit) for mbit in links], promised, ":", color=color)
     top, free = ax.get_ylim()[1], -np.inf
     for y, x, name, color in sorted(ends):  # labels that do not touch
         free = max(y, free + 0.07 * top)

@@ -190,12 +190,29 @@ def sorted_row(label, ratios):
 
 
 def who_pays(shown):
-    """Say with which strategies two ranks are faster than one, by the medians of the turns, on two lines or more.
+    """Say with which strategies two ranks are faster than one, with which slower, and with which that is open.
 
-    shown: {strategy: what `measure` found, with this strategy in it}.
+    Faster is who has all turns above 1, slower who has all below; with turns on both sides it is open.
+
+    Parameters
+    ----------
+    shown : dict of str to dict
+        {strategy: what `measure` found, with this strategy in it}.
+
+    Returns
+    -------
+    str
+        A line or more for each of the three, if there are any.
     """
-    names = [name for name, found in shown.items() if speed_up(found, name) > 1]
-    return "A second rank pays with\n" + textwrap.fill(", ".join(names) or "none of them", 50)
+    pays = [name for name, found in shown.items() if min(found[name]["speed-up"]) > 1]
+    slower = [name for name, found in shown.items() if max(found[name]["speed-up"]) < 1]
+    between = [name for name in shown if name not in pays + slower]
+    lines = ["A second rank pays with " + (", ".join(pays) or "none of them for certain")]
+    if slower:
+        lines.append("It is slower with " + ", ".join(slower))
+    if between:
+        lines.append("Open: " + ", ".join(between))
+    return "\n".join(textwrap.fill(line, 50) for line in lines)
 
 
 def draw_verdict(axis, shown, runs):
@@ -424,12 +441,3 @@ def changes(runs, names, keys=("wordsim353", "found")):
             cells.append(f"{means}, lower in {sum(two < one)} of {len(runs)}")
         body.append([name, *cells])
     return table(["1 → 2 ranks", *(SCORES[key].format(asked) for key in keys)], body)
-
-
-def epochs(runs, names):
-    """Make a table of pairs/s of a whole epoch on two ranks over one, seed by seed; see `changes`."""
-    body = []
-    for name in names:
-        one, two = of_epochs(runs, name, "pairs_per_s")
-        body.append([name, *(f"{ratio:.2f}" for ratio in two / one)])
-    return table(["pairs/s, 2 ranks / 1", *(f"seed {run['settings']['seed']}" for run in runs)], body)

@@ -152,6 +152,7 @@ def test_a_corpus_that_is_not_there_is_one_sentence(monkeypatch):
 def test_crossover_of_two_straight_lines_on_logarithmic_scales():
     assert recorded.crossover([10, 1000], [1, 100], [10, 10]) == pytest.approx(100)
     assert recorded.crossover([10, 100, 1000], [1, 10, 100], [2, 5, 5]) == pytest.approx(10 * 10**0.5)
+    assert recorded.crossover([5, 10, 1000], [9, 1, 100], [8, 10, 10]) == pytest.approx(100)  # the last change counts
     with pytest.raises(ValueError, match="smaller"):
         recorded.crossover([10, 100], [2, 3], [1, 1])
     with pytest.raises(ValueError, match="larger"):

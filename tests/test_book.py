@@ -59,7 +59,7 @@ def tiny_book(folder, index):
     (folder / "_static").mkdir()
     (folder / "index.md").write_text(index)
     (folder / "other.md").write_text("# Other\n\n## A place\n")
-    shutil.copy(ROOT / "figures" / "loss_per_rank.png", folder / "figure.png")
+    shutil.copy(ROOT / "figures" / "many_ranks.png", folder / "figure.png")
     (folder / "documented.py").write_text(DOCUMENTED)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", ".", "out"]
     env = {**without_make_and_display(), "PYTHONPATH": str(folder)}

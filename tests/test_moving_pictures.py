@@ -15,6 +15,7 @@ import moving_pictures  # noqa: E402
 
 SEEN = json.loads(moving_pictures.RECORD.read_text(encoding="utf-8"))
 FILMS = sorted((ROOT / "figures").glob("moving_*.svg"))
+MOVING = ROOT / "figures" / "ranks_at_work.svg"
 
 
 def test_the_record_is_of_a_ring_an_alltoall_and_steps_that_drift_apart():
@@ -32,13 +33,28 @@ def test_the_drawings_are_those_of_the_record(tmp_path, monkeypatch):
     monkeypatch.setattr(moving_pictures, "ROOT", tmp_path)
     moving_pictures.draw()
     drawn = {path.name: path.read_text() for path in (tmp_path / "figures").iterdir()}
-    assert drawn == {path.name: path.read_text() for path in FILMS}
+    assert drawn == {path.name: path.read_text() for path in [*FILMS, MOVING]}
 
 
 @pytest.mark.parametrize("path", FILMS, ids=lambda path: path.stem)
-def test_as_a_picture_a_film_is_its_first_frame(path):
+def test_as_a_picture_a_film_is_one_frame(path):
     frames = re.findall(r'<g class="frame"( display="none")?>', path.read_text())
-    assert len(frames) > 4 and not frames[0] and all(frames[1:])
+    assert len(frames) > 4 and frames.count("") == 1
+
+
+@BROWSER
+@pytest.mark.browser
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_the_picture_of_the_readme_shows_one_frame_after_the_other(motion):
+    shown = """[...document.querySelectorAll('.frame')].map((frame, k) => [frame, k])
+        .filter(([frame]) => getComputedStyle(frame).visibility === 'visible').map(([, k]) => k)"""
+    with page_in(390) as page:
+        page.emulate_media(reduced_motion=motion)
+        page.goto(MOVING.as_uri())
+        for seconds, frame in enumerate([0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 0]):
+            animations = "document.getAnimations({subtree: true})"
+            page.evaluate(f"{animations}.forEach(a => {{ a.pause(); a.currentTime = {1200 * seconds + 100} }})")
+            assert page.evaluate(shown) == [frame if motion == "no-preference" else 7]
 
 
 @BROWSER

@@ -3,8 +3,8 @@
     python tools/moving_pictures.py           # draw figures/moving_*.svg from what is recorded
     python tools/moving_pictures.py --record  # run on ranks first: benchmarks/results/moving_pictures.json
 
-A film is one SVG file whose frames are groups; all but the first are hidden. So it is a still where nothing moves it,
-and book/_static/stepper.js shows one frame after the other.
+A film is one SVG file whose frames are groups; all but one are hidden. So it is a still where nothing moves it, as in
+JupyterLab, and book/_static/stepper.js shows one frame after the other. The picture of the README moves by itself.
 """
 
 import argparse
@@ -106,13 +106,40 @@ def box(x, y, width, height, fill, stroke="#888"):
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" stroke="{stroke}"/>'
 
 
-def film(title, height, frames):
-    """An SVG file of (lines of a caption, shapes) pairs, a group each."""
+def film(title, height, frames, still):
+    """An SVG file of (lines of a caption, shapes) pairs, a group each; the one with the number `still` is shown."""
     groups = []
     for number, (caption, shapes) in enumerate(frames):
-        hidden = ' display="none"' if number else ""
-        lines = [text(8, height - 30 + 18 * row, line, **{"class": "caption"}) for row, line in enumerate(caption)]
-        groups.append(f'<g class="frame"{hidden}>' + "".join([*shapes, *lines]) + "</g>")
+        hidden = "" if number == still else ' display="none"'
+        groups.append(f'<g class="frame"{hidden}>' + "".join([*shapes, *captioned(caption, height)]) + "</g>")
+    return drawing(title, height, groups)
+
+
+def moving(title, height, frames, seconds=12):
+    """The same as a picture that goes through its frames by itself; where motion is to be reduced, it is the last."""
+    last = len(frames) - 1
+    share = 100 / (last + 3)  # the last frame stays three times as long
+    style = [f".frame {{ visibility: hidden; animation: {seconds}s step-end infinite }}"]
+    groups = []
+    for number, (caption, shapes) in enumerate(frames):
+        times = [f"{share * number:.2f}% {{ visibility: visible }}"]
+        if number > 0:
+            times.insert(0, "0% { visibility: hidden }")
+        if number < last:
+            times.append(f"{share * (number + 1):.2f}% {{ visibility: hidden }}")
+        style.append(f"@keyframes frame{number} {{ {' '.join(times)} }}")
+        style.append(f"#frame{number} {{ animation-name: frame{number} }}")
+        groups.append(f'<g class="frame" id="frame{number}">' + "".join([*shapes, *captioned(caption, height)]) + "</g>")
+    still = f".frame {{ animation: none }} #frame{last} {{ visibility: visible }}"
+    style.append(f"@media (prefers-reduced-motion: reduce) {{ {still} }}")
+    return drawing(title, height, ["<style>", *style, "</style>", *groups])
+
+
+def captioned(lines, height):
+    return [text(8, height - 30 + 18 * row, line, **{"class": "caption"}) for row, line in enumerate(lines)]
+
+
+def drawing(title, height, groups):
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'
         ' font-family="sans-serif" font-size="13" fill="#222">',
@@ -154,7 +181,7 @@ def ring_film(seen):
         else:
             name = f"Allgather, step {step - half} of {half}: a finished part goes right."
         frames.append(([name, f"{complete} of 16 parts are complete (1111)."], rows(values, by_ranks_in_it)))
-    return film("A ring allreduce of four ranks", 226, frames)
+    return film("A ring allreduce of four ranks", 226, frames, still=2)
 
 
 def alltoall_film(seen):
@@ -174,7 +201,7 @@ def alltoall_film(seen):
         says = [f"What goes to rank {target}: its column.", f"It becomes the row {', '.join(map(str, after[target]))}."]
         frames.append((says, rows(before, for_target)))
     frames.append((["After: rows have become columns.", "One call did all of it at once."], rows(after, plain)))
-    return film("An alltoall of four ranks", 226, frames)
+    return film("An alltoall of four ranks", 226, frames, still=2)
 
 
 def gantt(run, top, n_steps, until):
@@ -194,7 +221,7 @@ def seconds(run, n_steps):
     return max(spans[n_steps - 1][2] for spans in run["spans"])
 
 
-def local_film(every, local):
+def local_frames(every, local):
     until = max(seconds(run, STEPS) for run in (every, local))
     frames = []
     for step in range(1, STEPS + 1):
@@ -205,7 +232,7 @@ def local_film(every, local):
             f"The two copies are {every['apart'][step - 1]:.2g} apart above, {local['apart'][step - 1]:.2g} below.",
         ]
         frames.append((says, shapes))
-    return film("Two ranks: computing (colour), exchange (grey)", 252, frames)
+    return frames
 
 
 def straggler_film(run):
@@ -219,20 +246,22 @@ def straggler_film(run):
             f"rank 1 {100 * waits[1] / seconds(run, step):.0f}%.",
         ]
         frames.append((says, gantt(run, 40, step, until)))
-    return film("Rank 1 is three times slower", 150, frames)
+    return film("Rank 1 is three times slower", 150, frames, still=STEPS - 1)
 
 
 def draw():
     """Write the films."""
     seen = json.loads(RECORD.read_text(encoding="utf-8"))
+    local = "Two ranks: computing (colour), exchange (grey)", 252, local_frames(seen["every step"], seen["every 4 steps"])
     films = {
         "ring": ring_film(seen["ring"]),
         "alltoall": alltoall_film(seen["alltoall"]),
-        "local_sgd": local_film(seen["every step"], seen["every 4 steps"]),
+        "local_sgd": film(*local, still=STEPS - 1),
         "straggler": straggler_film(seen["straggler"]),
     }
-    for name, drawing in films.items():
-        (ROOT / "figures" / f"moving_{name}.svg").write_text(drawing, encoding="utf-8")
+    for name, film_of_run in films.items():
+        (ROOT / "figures" / f"moving_{name}.svg").write_text(film_of_run, encoding="utf-8")
+    (ROOT / "figures" / "ranks_at_work.svg").write_text(moving(*local), encoding="utf-8")
 
 
 if __name__ == "__main__":
