@@ -27,7 +27,6 @@ TEXT = np.random.default_rng(0).integers(0, 200, 5_000)
 RECIPE = book.Recipe(vocab=200, dim=4, batch=64, negatives=8)
 BIASES = np.zeros(200, np.float32)
 A, B, C = "localhost:1\n", "127.0.0.1:1\n", "127.0.0.2:1\n"
-KILLS = int(os.environ.get("ELASTIC_KILLS", 3))
 
 
 class SlowlyCommitted(book.Committed):
@@ -46,29 +45,26 @@ class Watched:
     """A job and what one waits for."""
 
     def __init__(self, folder, hosts):
-        self.folder, self.hosts = folder, folder / "hosts.txt"
+        self.hosts = folder / "hosts.txt"
         self.hosts.write_text(hosts)
         self.job = start_elastic(book.train, TEXT, RECIPE, BIASES, folder, hosts=self.hosts, cooldown=(1, 2))
 
     def trains_with(self, size, since, timeout=200):
-        """Wait until that many ranks have trained twice after a moment; returns seconds since that moment."""
-        reports = self.job.wait(lambda: len(self.after(size, since)) >= 2 * size, timeout)
-        reports = self.after(size, since)
-        starts = [r["time"] for r in self.job.reports if r.get("size") == size and "start" in r and r["time"] > since]
-        assert {r["rank"] for r in reports} == set(range(size))
-        return (starts or [since])[0] - since
+        """Wait until that many ranks have trained twice after a moment."""
+        self.job.wait(lambda: len(self.after(size, since)) >= 2 * size, timeout)
+        assert {r["rank"] for r in self.after(size, since)} == set(range(size))
 
     def after(self, size, since):
         return [r for r in self.job.reports if "loss" in r and r["time"] > since and r["size"] == size]
 
-    def kill(self, *hosts):
-        moment = time.time()
+    def goes_on_without(self, *ranks):
+        """Kill all ranks but one: that one trains alone, then all do, and the replicas are equal."""
+        hosts, moment = [self.host_of(rank) for rank in ranks], time.time()
         for host in hosts:
             os.kill(self.job.pids[host], signal.SIGKILL)
-        return moment
-
-    def complaints(self):
-        return (self.job.folder / "driver.log").read_text().count("the host list")
+        for size in (1, 1 + len(ranks)):
+            self.trains_with(size, moment)
+        assert self.equal()
 
     def host_of(self, rank):
         return [r["host"] for r in self.job.reports if r.get("rank") == rank][-1]
@@ -93,42 +89,30 @@ def watched(tmp_path_factory):
     watched.job.close()
 
 
-def addresses(job):
-    driver = psutil.Process(job.driver.pid)
-    family = [driver, *driver.children(recursive=True)]
-    return {c.laddr.ip for p in family for c in p.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
-
-
 def test_all_that_listens_does_so_on_loopback(watched):
-    assert addresses(watched.job) == {"127.0.0.1"}
+    driver = psutil.Process(watched.job.driver.pid)
+    family = [driver, *driver.children(recursive=True)]
+    found = [c for process in family for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    assert {c.laddr.ip for c in found} == {"127.0.0.1"}
 
 
-def test_a_killed_rank_costs_seconds_and_comes_back(watched):
-    for number in range(KILLS):
-        killed = watched.kill(watched.host_of(1 - number % 2))  # rank 0 every second time
-        alone = watched.trains_with(1, killed)
-        back = watched.trains_with(2, killed)
-        print(f"kill {number}: on after {alone:.2f} s, back after {back:.2f} s")
-    assert watched.equal()
+def test_a_killed_rank_comes_back_and_the_last_commit_is_restored(watched):
+    for rank in (1, 0):
+        watched.goes_on_without(rank)
     restored = [r["restored"] for r in watched.job.reports if "restored" in r]
-    assert len(restored) == KILLS and all(step % book.COMMIT == 0 for step in restored)
+    assert len(restored) == 2 and all(step % book.COMMIT == 0 for step in restored)
 
 
 def test_a_rank_killed_while_it_commits(watched):
     watched.job.wait(lambda: "saving" in watched.job.reports[-1])
-    killed = watched.kill(watched.host_of(1))
-    watched.trains_with(1, killed)
-    watched.trains_with(2, killed)
-    assert watched.equal()
+    watched.goes_on_without(1)
 
 
 def test_a_bad_edit_of_the_host_list_changes_nothing(watched):
-    for text in ("", "nosuchhost.invalid:1\n", "localhost:many\n"):
-        known = watched.complaints()
-        watched.hosts.write_text(text)
-        watched.job.wait(lambda known=known: watched.complaints() > known + 1, 60)  # one may be of the text before
-        edited = time.time()
-        watched.trains_with(2, edited)
+    """(Every edit that is bad raises the same error in the driver: see the last test.)"""
+    watched.hosts.write_text("nosuchhost.invalid:1\n")
+    watched.job.wait(lambda: (watched.job.folder / "driver.log").read_text().count("the host list") > 1, 60)
+    watched.trains_with(2, time.time())
     watched.hosts.write_text(A + B)
 
 
@@ -136,15 +120,14 @@ def test_two_of_three_killed_at_once(watched):
     joins = time.time()
     watched.hosts.write_text(A + B + C)
     watched.trains_with(3, joins)
-    killed = watched.kill(watched.host_of(0), watched.host_of(2))
-    watched.trains_with(1, killed)
-    watched.trains_with(3, killed)
-    assert watched.equal()
+    watched.goes_on_without(0, 2)
 
 
 def test_all_killed_is_one_sentence_and_leaves_nothing(watched):
     family = psutil.Process(watched.job.driver.pid).children(recursive=True)
-    killed = watched.kill(*watched.job.pids)
+    killed = time.time()
+    for pid in watched.job.pids.values():
+        os.kill(pid, signal.SIGKILL)
     with pytest.raises(ElasticFailure, match="the elastic processes ended. Their logs:") as error:
         watched.trains_with(1, killed)
     assert '"exit": -9' in str(error.value)
@@ -180,20 +163,6 @@ def test_a_process_may_print_what_it_likes(tmp_path):
         assert job.reports == [{"time": 1}, {"time": 2}, {"time": 3, "loss": 4}]
 
 
-def test_one_leaves_in_order_and_the_end_is_the_undisturbed_run(tmp_path):
-    watched = Watched(tmp_path, A + B)
-    watched.trains_with(2, 0, timeout=300)
-    leaves = time.time()
-    watched.hosts.write_text(B)
-    watched.trains_with(1, leaves)
-    (tmp_path / "stop").touch()
-    watched.job.wait(lambda: watched.job.driver.poll() is not None)
-    assert watched.job.driver.returncode == 0 and watched.equal()
-    assert not [r for r in watched.job.reports if "restored" in r], "who leaves in order undoes no step"
-    watched.job.close()
-    ends_as_the_undisturbed_run(tmp_path)
-
-
 def only_ask(state, train_one, text, stop):
     """Asks after every twenty steps whether hosts have changed, and never commits."""
     book.say(start=state.step, equal=book.fingerprint(state.variables))
@@ -203,59 +172,65 @@ def only_ask(state, train_one, text, stop):
         state.check_host_updates()
 
 
-def test_a_join_between_two_commits_repeats_no_step(tmp_path, monkeypatch):
+def test_who_joins_or_leaves_between_two_commits_repeats_no_step(tmp_path, monkeypatch):
     monkeypatch.setattr(book, "go_on", only_ask)
     watched = Watched(tmp_path, A)
     watched.trains_with(1, 0, timeout=300)
-    joins = time.time()
-    watched.hosts.write_text(A + B)
-    watched.trains_with(2, joins)
+    for hosts, size in ((A + B, 2), (B, 1)):
+        changes = time.time()
+        watched.hosts.write_text(hosts)
+        watched.trains_with(size, changes)
     (tmp_path / "stop").touch()
     watched.job.wait(lambda: watched.job.driver.poll() is not None)
-    alone = [r["step"] for r in watched.job.reports if "loss" in r and r["size"] == 1]
-    together = [r["start"] for r in watched.job.reports if "start" in r and r["size"] == 2]
-    assert together == [max(alone)] * 2 and watched.equal()
     watched.job.close()
-    ends_as_the_undisturbed_run(tmp_path)
+    reports = watched.job.reports
+    starts = [report for report in reports if "start" in report]
+    assert [report["size"] for report in starts][:4] == [1, 2, 2, 1]
+    for start in starts:
+        done = [r["step"] for r in reports if "loss" in r and r["time"] < start["time"]]
+        assert start["start"] == max(done, default=0)
+    assert watched.job.driver.returncode == 0 and watched.equal()
+    assert not [report for report in reports if "restored" in report]
 
-
-def ends_as_the_undisturbed_run(folder):
-    """As many steps in one process here lead to the same place."""
-    tables, optimizer, variables = book.start_model(RECIPE, BIASES)
-    final = book.restore_checkpoint(folder / "elastic.npz", variables)
+    _, _, variables = book.start_model(RECIPE, BIASES)
+    final = book.restore_checkpoint(tmp_path / "elastic.npz", variables)
     elastic, progress = book.values(variables), book.Progress()
     tables, optimizer, variables = book.start_model(RECIPE, BIASES)
     train_one = book.make_training_step(tables, optimizer, RECIPE)
     for _ in range(final.step):
         train_one(progress, TEXT)
-    assert progress == final
+    assert progress == final, "the undisturbed run"
     assert max(np.abs(a - b).max() for a, b in zip(book.values(variables)[:3], elastic[:3], strict=True)) < 1e-2
 
 
-@pytest.mark.parametrize("ending", ["killed", "interrupted"])
-def test_nothing_survives_the_kernel(tmp_path, ending):
-    (tmp_path / "hosts.txt").write_text(A + B)
-    program = tmp_path / "kernel.py"
-    program.write_text(
-        "import sys\nfrom examples.elastic import start_elastic\n"
-        "def train():\n    import time\n    print('{\"time\": 0}', flush=True)\n    time.sleep(600)\n"
-        "job = start_elastic(train, hosts=sys.argv[1])\n"
-        "job.wait(lambda: len(job.pids) == 2 and len(job.reports) == 4, 300)\n"
-        "print(job.driver.pid, *job.pids.values(), job.folder, flush=True)\n"
-        "job.wait(lambda: False, 600)\n"
-    )
-    kernel = subprocess.Popen(
-        [sys.executable, str(program), str(tmp_path / "hosts.txt")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+KERNEL = """
+import sys
+from examples.elastic import start_elastic
+
+def train():
+    import time
+    print('{"time": 0}', flush=True)
+    time.sleep(600)
+
+job = start_elastic(train, hosts=sys.argv[1])
+job.wait(lambda: job.pids and len(job.reports) == 2, 300)
+print(job.driver.pid, *job.pids.values(), job.folder, flush=True)
+job.wait(lambda: False, 600)
+"""
+
+
+def test_nothing_survives_a_killed_kernel(tmp_path):
+    (tmp_path / "hosts.txt").write_text(A)
+    command = [sys.executable, "-c", KERNEL, tmp_path / "hosts.txt"]
+    kernel = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     *pids, folder = kernel.stdout.readline().split()
     family = [psutil.Process(int(pid)) for pid in pids]
-    assert len(family) == 3
+    assert len(family) == 2
     family += family[0].children(recursive=True)
-    kernel.send_signal(signal.SIGKILL if ending == "killed" else signal.SIGINT)
-    _, said = kernel.communicate(timeout=60)
-    assert ending == "killed" or b"KeyboardInterrupt" in said
+    kernel.kill()
+    kernel.communicate(timeout=60)
     _, alive = psutil.wait_procs(family, 10)
-    assert not alive and not Path(folder.decode()).exists()
+    assert not alive and not Path(folder).exists()
 
 
 def test_a_host_list_that_cannot_be_used_is_one_sentence_before_anything_starts(tmp_path):

@@ -9,11 +9,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import psutil
 import pytest
+from waiting import wait_for
 
 import laptop_cluster
 from laptop_cluster import HostsUnavailable, hosts
@@ -45,16 +45,8 @@ def traces(folder, link):
     return found
 
 
-def left(folder, link, seconds=15):
-    """What is left of these hosts, after some time if need be."""
-    deadline = time.monotonic() + seconds
-    while (found := traces(folder, link)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return found
-
-
-def run_python(machines, host, code):
-    return machines.run(host, [sys.executable, "-c", code])
+def wait_until_nothing_is_left(folder, link):
+    wait_for(lambda: not traces(folder, link), 15, every=0.05)
 
 
 @pytest.mark.parametrize("here", [0, 1])
@@ -67,46 +59,23 @@ def test_hosts_have_names_and_reach_each_other_by_ssh(machines, here):
 
 
 def test_nothing_leads_out_of_the_hosts(machines):
-    routes = machines.run(0, ["ip", "route"]).stdout.splitlines()
-    assert [line.split()[0] for line in routes] == [machines.addresses[0].rsplit(".", 1)[0] + ".0/24"]
-    outside = run_python(machines, 0, "import socket; socket.create_connection(('192.0.2.1', 9), 5)")
+    knock = "import socket; socket.create_connection(('192.0.2.1', 9), 5)"
+    outside = machines.run(0, [sys.executable, "-c", knock])
     assert outside.returncode and "Network is unreachable" in outside.stdout
     assert " host1\n" not in Path("/etc/hosts").read_text()
     assert socket.gethostname() not in machines.names
 
 
-@as_root
-def test_this_machine_and_the_hosts_reach_each_other(machines):
-    socket.create_connection((machines.addresses[1], 22), 20).close()
-    with socket.create_server((machines.address, 0)) as server:
-        knock = f"import socket; socket.create_connection({server.getsockname()}, 20)"
-        assert run_python(machines, 1, knock).returncode == 0
-        assert server.accept()[1][0] == machines.addresses[1]
-
-
-def test_bandwidth_can_be_changed_while_they_live(machines):
-    machines.bandwidth(8)
-    began = time.monotonic()
-    sent = machines.run(0, ["sh", "-c", "head -c 2000000 /dev/zero | ssh host1 wc -c"]).stdout
-    assert int(sent) == 2_000_000
-    assert time.monotonic() - began > 1.8  # 1 MB/s, of which the first 16,000 bytes may go at once
-    assert "rate 8Mbit" in machines.run(1, ["tc", "qdisc"]).stdout
-    machines.bandwidth(None)
-    assert "rate" not in machines.run(1, ["tc", "qdisc"]).stdout
+def test_the_limit_of_the_links_can_be_changed_while_they_live(machines):
+    for mbit, rates in ((8, 1), (None, 0)):
+        machines.bandwidth(mbit)
+        assert machines.run(1, ["tc", "qdisc"]).stdout.count("rate 8Mbit") == rates
 
 
 def test_each_host_has_its_share_of_the_cores_and_shares_the_files(machines, tmp_path):
     cores = [machines.run(host, ["sh", "-c", f"nproc; nproc > {tmp_path}/{host}"]).stdout for host in (0, 1)]
     assert [(tmp_path / str(host)).read_text() for host in (0, 1)] == cores
     assert sum(map(int, cores)) == max(2, len(os.sched_getaffinity(0)))
-
-
-def test_a_cable_can_be_pulled_and_put_back(machines):
-    connect = "import socket; socket.create_connection(('host1', 22), {})"
-    machines.plug(1, up=False)
-    assert run_python(machines, 0, connect.format(1)).returncode
-    machines.plug(1, up=True)
-    assert run_python(machines, 0, connect.format(20)).returncode == 0
 
 
 def test_a_command_that_takes_too_long_is_killed_with_its_children(machines):
@@ -127,7 +96,7 @@ def test_two_side_by_side_do_not_meet_and_a_lost_host_takes_only_itself(machines
         with pytest.raises(HostsUnavailable, match="^host1 is switched off$"):
             others.run(1, ["hostname"])
         others.bandwidth(100)  # of the host that is left
-    assert not left(str(others.folder), others._network.link)
+    wait_until_nothing_is_left(str(others.folder), others._network.link)
     assert machines.run(1, ["ssh", "host0", "hostname"]).stdout == "host0\n"
 
 
@@ -135,8 +104,6 @@ def test_two_side_by_side_do_not_meet_and_a_lost_host_takes_only_itself(machines
 def test_slurm_runs_on_two_hosts_and_leaves_no_job_behind(machines):
     for _ in range(2):
         with machines.slurm() as slurm:
-            said = slurm.run(["srun", "-N2", "sh", "-c", "echo $SLURM_NODEID $(hostname)"]).stdout
-            assert sorted(said.splitlines()) == ["0 host0", "1 host1"]
             output = slurm.folder / "output"
             batch = ["sbatch", "--nodes=2", "--ntasks-per-node=2", f"--output={output}"]
             submitted = slurm.run([*batch, "--wrap", "srun hostname; srun sleep 54321"], host=1)
@@ -152,7 +119,8 @@ def test_nothing_is_left_after_an_error():
     with pytest.raises(ZeroDivisionError), hosts(2) as found:
         left_running = found.start(0, ["sleep", "54321"])
         raise ZeroDivisionError
-    assert not left(str(found.folder), found._network.link) and left_running.wait(5)
+    wait_until_nothing_is_left(str(found.folder), found._network.link)
+    assert left_running.wait(5)
     found.close()  # a second time
 
 
@@ -167,18 +135,18 @@ time.sleep(600)
 
 
 def end_owner(command, how):
-    """Start a program that makes hosts, and end it; returns what is left."""
+    """Start a program that makes hosts, and end it; wait until nothing of them is left."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as owner:
         folder, link = json.loads(owner.stdout.readline())
         assert len(traces(folder, link)) >= 5  # the folder, the first processes, the sleeping one
         owner.send_signal(how)
         owner.wait(30)  # for itself alone: what it has started holds its output, too
-        return left(folder, link)
+        wait_until_nothing_is_left(folder, link)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_is_left_when_the_process_that_made_them_ends(machines, how):
-    assert not end_owner([sys.executable, "-c", OWNER], how)
+    end_owner([sys.executable, "-c", OWNER], how)
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +196,7 @@ def test_an_ordinary_user_has_hosts_links_ssh_and_slurm(learner):
     assert address.startswith("this machine is not in the network of these hosts: to link it to them takes root")
     slurm = ["['4321', '4321', 'host0', 'host1']"] if shutil.which("slurmctld") else []
     assert others == ["255", *slurm, "False"], done.stderr
-    assert not end_owner(learner(OWNER), signal.SIGKILL)
+    end_owner(learner(OWNER), signal.SIGKILL)
 
 
 @as_root

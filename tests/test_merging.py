@@ -24,7 +24,6 @@ from test_block_trainer import (
 )
 
 from helpers.cluster.ranks import connect
-from helpers.text.skipgram import shard
 from helpers.word2vec import block_trainer, merging
 from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.scores import twins_found
@@ -63,13 +62,13 @@ def steps_on_ranks(start, parts, steps):
 OFTEN = Blocks(interval=10_000, hot=100)
 
 
-def train_shards(ids, vocab, lengths, changed=SETTINGS):
+def train_shards(ids, vocab, lengths, settings):
     """Train a shard of so many words on each rank, with an exchange every 10,000 words."""
     import horovod.tensorflow as hvd
 
     borders = np.cumsum([0, *lengths])
     part = ids[borders[hvd.rank()] : borders[hvd.rank() + 1]]
-    return block_trainer.train_blocks(part, vocab, **changed, blocks=OFTEN, hvd=hvd)
+    return block_trainer.train_blocks(part, vocab, **settings, blocks=OFTEN, hvd=hvd)
 
 
 @pytest.fixture(scope="module")
@@ -127,24 +126,8 @@ def order_of_events(words):
 def test_changes_travel_while_a_rank_trains(ranks):
     _, words = blocks_of(SMALL.blocks * SMALL.tokens, 5)
     for events in ranks.run(order_of_events, words):
-        assert sorted(events[:2]) == ["sum", "training begins"] or events[:2] == ["training begins", "sum"]
+        assert sorted(events[:2]) == ["sum", "training begins"]
         assert events[2:] == ["half", "training ends"]
-
-
-def combined(changes):
-    import horovod.tensorflow as hvd
-
-    own = tf.constant(changes[hvd.rank()])
-    squares = tf.reduce_sum(own**2, axis=-1, keepdims=True)
-    return merging.merge_changes(*(hvd.allreduce(part, op=hvd.Sum) for part in (own, squares))).numpy()
-
-
-def test_equal_changes_are_averaged_and_orthogonal_ones_added(ranks):
-    first = np.array([[[3, 0], [2, 1], [1, 0], [0, 0], [1, 1]]] * 2, np.float32)
-    second = np.array([[[0, 4], [2, 1], [-1, 1], [0, 0], [0, 0]]] * 2, np.float32)
-    expected = [[3, 4], [2, 1], [0, 1], [0, 0], [1, 1]]  # added, averaged, added, nothing, added
-    for found in ranks.run(combined, [first, second]):
-        np.testing.assert_allclose(found, [expected] * 2, atol=1e-6)
 
 
 def train_with_seldom_exchanges(ids, vocab):
@@ -159,12 +142,9 @@ def train_with_seldom_exchanges(ids, vocab):
     settings = {"dim": 8, "epochs": 1, "threshold": 1, "blocks": Blocks(hot=7)}
     vectors = block_trainer.train_blocks(ids, vocab, **settings, due_rows=never_due, hvd=hvd)
     assert asked == [(step, len(vocab), 7) for step in range(10)]
-    nothing = block_trainer.train_blocks(ids, vocab, **settings, merge_changes=nothing_merged, hvd=hvd)
+    settings["merge_changes"] = lambda total, squares: tf.zeros_like(total)
+    nothing = block_trainer.train_blocks(ids, vocab, **settings, hvd=hvd)
     return vectors, nothing
-
-
-def nothing_merged(total, squares):
-    return tf.zeros_like(total)
 
 
 def test_what_was_never_due_travels_at_the_end_and_is_merged_as_one_says(ranks, planted):
@@ -174,17 +154,10 @@ def test_what_was_never_due_travels_at_the_end_and_is_merged_as_one_says(ranks, 
     assert (nothing[1:] == start[1:]).all()
 
 
-def test_replicas_end_equal_and_as_good_as_one_rank(ranks, planted):
-    part = len(planted[0]) // 2
-    first, second = ranks.run(train_shards, *planted, [part, part])
-    assert (first == second).all()
-    assert twins_found(first, planted[1].words) > 0.8
-
-
 @pytest.mark.parametrize(
-    "how", [{"threads": 2}, {"block_changes": block_trainer.block_changes}], ids=["threads", "graph"]
+    "how", [{}, {"threads": 2}, {"block_changes": block_trainer.block_changes}], ids=["kernel", "threads", "graph"]
 )
-def test_ranks_of_two_threads_and_of_the_graph_end_equal_too(ranks, planted, how):
+def test_replicas_end_equal_and_as_good_as_one_rank(ranks, planted, how):
     part = len(planted[0]) // 2
     first, second = ranks.run(train_shards, *planted, [part, part], SETTINGS | how)
     assert (first == second).all()
@@ -203,5 +176,4 @@ def test_shards_of_any_length_end_without_a_hang(ranks, planted, lengths):
 def test_shards_without_words_on_all_ranks_are_an_error(ranks, planted):
     with pytest.raises(Exception, match="the text has no word of the vocabulary"):
         ranks.run(train_shards, *planted, (0, 0), SHORT)
-    assert shard(planted[0], 0, 2).size  # and the ranks live on
-    assert len(ranks.run(train_shards, *planted, (3_000, 3_000), SHORT)) == 2
+    assert len(ranks.run(train_shards, *planted, (3_000, 3_000), SHORT)) == 2  # the ranks live on

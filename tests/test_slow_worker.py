@@ -1,6 +1,5 @@
 """What lesson 17 measures of a slow worker."""
 
-import threading
 import time
 from contextlib import contextmanager
 from functools import partial
@@ -83,41 +82,23 @@ def test_the_last_loss_is_that_of_the_batches_that_ended_last():
     assert last_loss(log, 2) == 1.5
 
 
-def test_the_brake_is_on_every_other_turn_and_off_afterwards():
-    slow = threading.Event()
-
-    @contextmanager
-    def brake():
-        slow.set()
-        yield
-        slow.clear()
-
-    found, turns = with_brakes(lambda: time.sleep(0.1) or "done", brake, seconds=0.01)
-    assert found == "done" and not slow.is_set()
-    assert [name for name, *_ in turns[:4]] == ["healthy", "slow", "healthy", "slow"]
-    assert all(begin <= end for _, begin, end in turns)
-
-
-def test_two_brakes_take_turns():
-    applied = []
+def test_brakes_take_turns_and_the_pauses_of_each_follow_its_turn():
+    applied, on = [], set()
 
     @contextmanager
     def brake(name):
-        applied.append(name)
-        yield [(1.0, 2.0)]
-
-    slow, taken = partial(brake, "slow"), partial(brake, "taken")
-    _, turns = with_brakes(lambda: time.sleep(0.1), slow, taken, seconds=0.01)
-    names = ["healthy", "slow", "pause", "healthy", "taken", "taken pause"]
-    assert [name for name, *_ in turns[:6]] == names and applied[:2] == ["slow", "taken"]
-
-
-def test_the_pauses_of_a_brake_follow_its_turn():
-    @contextmanager
-    def brake():
         pauses = []
+        applied.append(name)
+        on.add(name)
         yield pauses
+        on.remove(name)
         pauses.append((1.0, 2.0))  # known when it ends
 
-    _, turns = with_brakes(lambda: time.sleep(0.05), brake, seconds=0.01)
-    assert [name for name, *_ in turns[:3]] == ["healthy", "slow", "pause"] and turns[2] == ("pause", 1.0, 2.0)
+    slow, taken = partial(brake, "slow"), partial(brake, "taken")
+    found, turns = with_brakes(lambda: time.sleep(0.1) or "done", slow, taken, seconds=0.01)
+    names = ["healthy", "slow", "pause", "healthy", "taken", "taken pause"]
+    assert [name for name, *_ in turns[:6]] == names and applied[:2] == ["slow", "taken"]
+    assert found == "done" and not on
+    assert turns[2] == ("pause", 1.0, 2.0) and all(begin <= end for _, begin, end in turns)
+    _, turns = with_brakes(lambda: time.sleep(0.1), slow, seconds=0.01)
+    assert [name for name, *_ in turns[:6]] == ["healthy", "slow", "pause"] * 2

@@ -6,22 +6,13 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import psutil
 import pytest
 
 from lesson_parts.straggler import slowed
 
 pytestmark = pytest.mark.slow  # a minute of standing and running
-
-GAPS = """
-import time
-gaps, before = [], time.perf_counter()
-while sum(gaps) < 0.8:
-    now = time.perf_counter()
-    gaps += [now - before] * (now - before > 0.0015)
-    before = now
-print(sum(gap * gap for gap in gaps) / sum(gaps))
-"""  # the mean gap, each weighed by its length: how long it stands, seen at any moment of standing
 
 
 @pytest.fixture
@@ -47,10 +38,16 @@ def awake(process, seconds=5):
     return process.status() != psutil.STATUS_STOPPED
 
 
-def test_a_process_gets_its_fifth_and_then_runs_on(spinning):
+def brake():
+    """The process that slows another one."""
+    return next(child for child in psutil.Process().children() if "lesson_parts.straggler" in child.cmdline())
+
+
+def test_a_process_gets_its_fifth_and_runs_on_after_an_error_in_the_block(spinning):
     began = time.time()
-    with slowed(spinning.pid, 5) as pauses:
+    with pytest.raises(RuntimeError, match="in the block"), slowed(spinning.pid, 5) as pauses:
         share = computed(spinning, 1.5)
+        raise RuntimeError("in the block")
     assert 0 < share < 0.35
     assert all(began <= begin <= end <= time.time() for begin, end in pauses)
     assert 0.3 * 1.5 < sum(end - begin for begin, end in pauses) < time.time() - began
@@ -61,27 +58,18 @@ def test_a_busy_brake_computes_while_the_process_stands(spinning):
     used = {}
     for busy in (False, True):
         with slowed(spinning.pid, 5, run=0.02, busy=busy):
-            children = psutil.Process().children()
-            brake = next(child for child in children if "lesson_parts.straggler" in child.cmdline())
-            used[busy] = computed(brake, 0.5)
+            used[busy] = computed(brake(), 0.5)
     assert used[True] > 2 * used[False] and awake(spinning)
 
 
-def test_it_stands_still_for_moments_unless_longer_ones_are_wanted():
-    def gap(**options):
-        child = subprocess.Popen([sys.executable, "-c", GAPS], stdout=subprocess.PIPE)
-        with child, slowed(child.pid, 5, **options):
-            return float(child.stdout.readline())
-
-    pausing = gap(run=0.02)
-    assert gap() < 0.6 * pausing
-    assert pausing > 0.03
-
-
-def test_it_runs_on_after_an_error_in_the_block(spinning):
-    with pytest.raises(RuntimeError, match="in the block"), slowed(spinning.pid, 20):
-        raise RuntimeError("in the block")
-    assert awake(spinning)
+def test_it_stands_still_for_moments_unless_longer_ones_are_wanted(spinning):
+    stood = {}
+    for run in (0.001, 0.02):
+        with slowed(spinning.pid, 5, run=run) as pauses:
+            time.sleep(0.8)
+        lengths = np.array([end - begin for begin, end in pauses])
+        stood[run] = (lengths**2).sum() / lengths.sum()  # how long, seen at any moment of standing
+    assert stood[0.001] < 0.6 * stood[0.02] and stood[0.02] > 0.03
 
 
 def test_it_runs_on_after_the_slowing_process_was_killed(spinning):
@@ -96,10 +84,10 @@ def test_it_runs_on_after_the_slowing_process_was_killed(spinning):
 
 def test_a_slowed_process_may_be_killed(spinning, capfd):
     with slowed(spinning.pid, 5):
-        brake = next(child for child in psutil.Process().children() if "lesson_parts.straggler" in child.cmdline())
+        of_it = brake()
         spinning.kill()
         spinning.wait()
-        brake.wait(10)
+        of_it.wait(10)
     assert capfd.readouterr().err == ""
 
 

@@ -13,7 +13,6 @@ from shown import taken
 from helpers.cluster import make_table
 from lesson_parts import table_homes
 from lesson_parts.table_homes import (
-    collectives,
     count_bytes,
     draw_step,
     home_in_process,
@@ -86,14 +85,6 @@ def test_the_servers_step_and_the_step_that_the_lesson_shows_have_the_same_losse
     assert np.allclose([ours(*zipf_batch(number, 100, 64)) for number in numbers], expected, rtol=1e-5, atol=0)
 
 
-def test_a_batch_names_small_ids_most_often_and_each_id_has_one_label():
-    batches = [zipf_batch(tf.constant(number), 1000) for number in range(20)]
-    ids, labels = (np.concatenate(column) for column in zip(*batches))
-    assert ids.min() == 0 and 900 < ids.max() < 1000
-    assert (ids < 31).mean() == pytest.approx(0.5, abs=0.02)  # the logarithm of 32 is half that of 1,000
-    assert len({*zip(ids, labels)}) == len({*ids})
-
-
 def test_a_batch_is_that_of_lesson_18():
     lesson = taken("18", "label zipf_batch", tf=tf, math=math, BATCH=64)
     for ours, theirs in zip(zipf_batch(5, 1000, 64), lesson.zipf_batch(1000)(5), strict=True):
@@ -105,19 +96,3 @@ def test_twenty_steps_are_one_function_from_the_batch_that_it_is_given():
     losses, seconds = timed(steps, 3)
     assert losses == [19, 59, 99]  # the means of 0, 2, ... 38, of 40, ... 78, and so on
     assert seconds > 0
-
-
-def test_the_calls_of_a_step_are_counted_in_its_graph_and_in_the_functions_that_it_calls(monkeypatch):
-    @tf.function
-    def inner(x):
-        return tf.matmul(x, x)
-
-    @tf.function
-    def steps(number):
-        x = tf.fill([2, 2], number)
-        for _ in tf.range(3):  # one operation of the graph, whatever it repeats
-            x = inner(x)
-        return tf.matmul(x, x)
-
-    monkeypatch.setattr(table_homes, "CALLS", "MatMul")
-    assert collectives(steps) == {"MatMul": 2}
