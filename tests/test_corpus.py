@@ -337,7 +337,9 @@ def test_two_processes_download_once_and_say_that_they_wait(tmp_path, payload):
 def test_w2v_text8_names_a_local_file(tmp_path, monkeypatch):
     (tmp_path / "text8").write_text("anarchism originated as a term")
     monkeypatch.setenv("W2V_TEXT8", str(tmp_path / "text8"))
-    assert load_corpus("text8", cache_dir=tmp_path).words == ["anarchism", "originated", "as", "a", "term"]
+    found = load_corpus("text8", cache_dir=tmp_path)
+    assert found.words == ["anarchism", "originated", "as", "a", "term"]
+    assert found.source == "the file that W2V_TEXT8 names"
     monkeypatch.setenv("W2V_TEXT8", str(tmp_path / "missing"))
     with pytest.raises(FileNotFoundError, match="no file .*missing; .* W2V_TEXT8 names"):
         load_corpus("text8", cache_dir=tmp_path)

@@ -121,8 +121,10 @@ def load_corpus(name="docs", *, seed=0, n_words=200_000, mirror=None, cache_dir=
     if name == "docs":
         return _docs(_installed(), cache, progress)
     if name == "text8":
-        local = os.environ.get("W2V_TEXT8") or _download_text8(cache, mirror or TEXT8_URL, progress)
-        return _from_file(Path(local), name, WIKIPEDIA)
+        if named := os.environ.get("W2V_TEXT8"):
+            return _from_file(Path(named), name, "the file that W2V_TEXT8 names")
+        downloaded = _download_text8(cache, mirror or TEXT8_URL, progress)
+        return _from_file(Path(downloaded), name, WIKIPEDIA)
     if name == "planted":
         return _planted(seed, n_words)
     path = Path(str(name))
