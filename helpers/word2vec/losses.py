@@ -146,7 +146,7 @@ def draw_samples(sampler, counts, contexts, num_sampled, seed=None):
     options = {"num_true": 1, "num_sampled": num_sampled, "unique": True}
     options["range_max"] = len(counts)  # ids are below it
     if sampler == "unigram":
-        options["unigrams"] = [float(count) for count in counts]
+        options["unigrams"] = np.asarray(counts, float).tolist()
         options["distortion"] = POWER
     true = tf.cast(contexts, tf.int64)[:, None]
     drawn = SAMPLERS[sampler](true, seed=seed, **options)
