@@ -61,6 +61,7 @@ bench: setup ## the benchmarks, over an hour: benchmarks/results/*.json and figu
 	@$(RUN) -m benchmarks.allreduce --json benchmarks/results/allreduce.json
 	@$(RUN) -m benchmarks.reducescatter --json benchmarks/results/reducescatter.json
 	@$(RUN) -m benchmarks.strategies --json benchmarks/results/strategies.json
+	@$(RUN) -m benchmarks.models --json benchmarks/results/models.json --figure figures/models.png
 	@$(RUN) -m benchmarks.words_per_second --json benchmarks/results/words_per_second.json \
 		--figure figures/words_per_second.png
 	@$(RUN) -m benchmarks.many_ranks --corpus "$(or $(TEXT),docs)" --json benchmarks/results/many_ranks.json \

@@ -18,6 +18,7 @@ from benchmarks import (
     cycle_time,
     long_text,
     many_ranks,
+    models,
     options,
     reducescatter,
     roofline,
@@ -232,11 +233,32 @@ def test_cycle_times_are_those_of_the_lessons_own_step(tmp_path, monkeypatch, ca
     assert "cycle 0.1 ms, no exchange" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("module", [allreduce, strategies, strategy_turns, words_per_second])
+def test_models(tmp_path, monkeypatch, capsys):
+    """A model of each lesson: no edit of one may take a definition away."""
+    names = ["word2vec, canonical", "twenty", "dates", "encoder"]
+    out, figure = tmp_path / "out.json", tmp_path / "out.png"
+    small = ["--corpus", "planted", "--words", 100_000, "--vocabulary", 600, "--turns", 1, "--seconds", 0.01]
+    run(models, [*small, "--models", *names, "--json", out, "--figure", figure], monkeypatch)
+    rows = {row["model"]: row for row in json.loads(out.read_text())["rows"]}
+    assert [*rows] == names and figure.stat().st_size > 1_000
+    for name, row in rows.items():
+        assert min(turn for turns in row["ms"].values() for turn in turns) > 0
+        assert np.isnan(row["bytes_counted"]) or 0.7 < row["bytes_counted"] / row["bytes"] < 3
+        assert 0.9 < row["messages_counted"] <= row["tensors_counted"]
+        assert row["tensors_counted"] == (5 if name == "word2vec, canonical" else row["tensors"])
+    assert "| twenty | 0.011 |" in capsys.readouterr().out
+
+
+def test_a_step_is_predicted_from_computing_messages_and_bytes():
+    row = {"model": "cnn", "bytes": 3e6, "ms": {"beside": [10, 20]}}
+    assert models.predicted_ms(row, (0.002, 1e9), 4) == pytest.approx([10 + 4 * 2 + 3, 20 + 4 * 2 + 3])
+
+
+@pytest.mark.parametrize("module", [allreduce, models, strategies, strategy_turns, words_per_second])
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(module, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "connect", None)  # would raise
     text = [] if module is allreduce else ["--corpus", "planted"]
-    text += ["--vocabulary", 300] if module in (strategies, strategy_turns) else []
+    text += ["--vocabulary", 300] if module in (models, strategies, strategy_turns) else []
     with pytest.raises(SystemExit, match="cannot be written: No such file or directory"):
         run(module, [*text, "--json", tmp_path / "nowhere" / "out.json"], monkeypatch)
 
