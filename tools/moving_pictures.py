@@ -129,7 +129,8 @@ def moving(title, height, frames, seconds=12):
             times.append(f"{share * (number + 1):.2f}% {{ visibility: hidden }}")
         style.append(f"@keyframes frame{number} {{ {' '.join(times)} }}")
         style.append(f"#frame{number} {{ animation-name: frame{number} }}")
-        groups.append(f'<g class="frame" id="frame{number}">' + "".join([*shapes, *captioned(caption, height)]) + "</g>")
+        inside = "".join([*shapes, *captioned(caption, height)])
+        groups.append(f'<g class="frame" id="frame{number}">{inside}</g>')
     still = f".frame {{ animation: none }} #frame{last} {{ visibility: visible }}"
     style.append(f"@media (prefers-reduced-motion: reduce) {{ {still} }}")
     return drawing(title, height, ["<style>", *style, "</style>", *groups])
@@ -252,7 +253,8 @@ def straggler_film(run):
 def draw():
     """Write the films."""
     seen = json.loads(RECORD.read_text(encoding="utf-8"))
-    local = "Two ranks: computing (colour), exchange (grey)", 252, local_frames(seen["every step"], seen["every 4 steps"])
+    frames = local_frames(seen["every step"], seen["every 4 steps"])
+    local = "Two ranks: computing (colour), exchange (grey)", 252, frames
     films = {
         "ring": ring_film(seen["ring"]),
         "alltoall": alltoall_film(seen["alltoall"]),

@@ -1,0 +1,81 @@
+"""What the pages of docs/ quote from the lessons' saved runs is what these printed; sums and figures likewise."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import where_it_arrives  # noqa: E402
+
+CALCULATOR, SPEED, PLANS, LESSONS = (
+    " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
+    for name in ("calculator.md", "speed.md", "instructors.md", "lessons.md")
+)
+
+
+def printed(lesson):
+    """Everything that the cells of a lesson printed, as one text; its tables are Markdown."""
+    (path,) = (ROOT / "notebooks").glob(f"{lesson}_*.ipynb")
+    outputs = [out for cell in nbformat.read(path, 4).cells for out in cell.get("outputs", [])]
+    return "\n".join(out.get("text") or out.get("data", {}).get("text/markdown", "") for out in outputs)
+
+
+def rows(lesson, name):
+    """The cells of each line of a table that begins with this name, without it."""
+    lines = re.findall(rf"^\| {re.escape(name)} \| (.*) \|$", printed(lesson), re.MULTILINE)
+    return [line.split(" | ") for line in lines]
+
+
+def test_the_calculator_says_how_far_the_lessons_were_off():
+    table = printed("12").partition("| measured / model |\n")[2].partition("\n\n")[0]
+    ratios = [float(line.split("|")[-2]) for line in table.splitlines()[1:] if line.count("|") == 8]
+    assert len(ratios) == 7 and f"seven strategies ran at {min(ratios)} to {max(ratios)} times" in CALCULATOR
+    (low_high,) = re.findall(r"with compute of one host: ([\d.]+ to [\d.]+)", printed("24"))
+    (right,) = re.findall(r"right about whether it pays: (\d+ of \d+ rows)", printed("24"))
+    assert f"the predicted speed-ups are {low_high} times the measured ones" in CALCULATOR and right in CALCULATOR
+    assert printed("24").count("wrong about a gain") == 1
+    wide, twenty = ([cell.split()[0] for cell in rows("28", name)[0]] for name in ("wide", "twenty"))
+    assert f"took {wide[1]} ms where {wide[0]} were predicted" in CALCULATOR
+    assert f"gradients {twenty[1]} where {twenty[0]} were" in CALCULATOR
+
+
+@pytest.mark.parametrize("name", ["word2vec", "BERT, commands", "BERT, masked words"])
+def test_speed_has_the_efficiencies_of_lesson_30(name):
+    predicted, measured = rows("30", name)[-1][-2:]
+    assert re.search(rf"\| {name}[^|]*\|[^|]*\|[^|]*\| {predicted} \| {re.escape(measured)} \|", SPEED)
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [("twenty, 32", "twenty small"), ("wide, 32", "three wide"), ("cnn, 32", "a CNN"), ("cnn, 256", "the same")],
+)
+def test_speed_has_the_efficiencies_of_lesson_28(case, name):
+    found = re.search(rf"\| {name}[^|]*(?:\([^|]*\))?[^|]*\|[^|]*\| ([\d.]+) ms \| ([\d.]*) ?\| ([^|]*) \|", SPEED)
+    times, factors = rows("28", case)[:2]
+    compute = float(times[2])
+    assert float(found[1]) == pytest.approx(compute, abs=0.5) and found[3] == factors[1]
+    if found[2]:
+        exchange = float(rows("28", case.partition(",")[0])[0][0].split()[0])
+        assert float(found[2]) == pytest.approx(compute / (compute + exchange), abs=0.006)
+
+
+def test_the_plans_have_the_minutes_of_the_lessons():
+    minutes = dict(re.findall(r"\[(\d\d) [^|]*\|[^|]*\| (\d+) min \|", LESSONS))
+    plans = re.findall(r"(\d\d(?:, \d\d)+) \((\d+) minutes\)", PLANS)
+    assert len(plans) == 3
+    for lessons, total in plans:
+        assert sum(int(minutes[lesson]) for lesson in lessons.split(", ")) == int(total), lessons
+
+
+def test_the_figure_of_the_start_page_is_that_of_the_record(tmp_path, monkeypatch):
+    (tmp_path / "figures").mkdir()
+    monkeypatch.setattr(where_it_arrives, "ROOT", tmp_path)
+    where_it_arrives.draw()
+    drawn = (tmp_path / "figures" / "where_it_arrives.svg").read_text()
+    assert drawn == (ROOT / "figures" / "where_it_arrives.svg").read_text()
+    assert drawn.count("<rect") == 1 + len(json.loads(where_it_arrives.RECORD.read_text()))
