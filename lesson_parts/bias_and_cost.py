@@ -1,9 +1,36 @@
-"""The two figures of what lesson 06 measures itself: where two losses end, and how long a step is."""
+"""What lesson 06 measures itself: how steps take turns to be timed, and the figures of that and of where losses end."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from helpers.plots import COLORS, SERIAL
+from lesson_parts.recorded import series
+
+
+def fastest_ms(call_ms, works, turns=3, steps=10):
+    """The fastest call of each function, in ms: array [works].
+
+    They take turns, a few calls each, and a first turn warms up.
+
+    call_ms: of a function to the ms of one call. works: functions without arguments. turns, steps: how often each has
+    its turn, and its calls in one.
+    """
+    times = [[] for _ in works]
+    for turn in range(1 + turns):
+        for work, its_times in zip(works, times):
+            found = [call_ms(work) for _ in range(steps)]
+            its_times.extend(found if turn > 0 else [])
+    return np.min(times, axis=1)
+
+
+def grid_ms(call_ms, step_of, kinds, sizes):
+    """The ms of the step of each kind and size: array [kinds, sizes, 3 rounds], each the fastest of 5 calls.
+
+    call_ms: see `fastest_ms`. step_of: of a kind and a size to a function without arguments.
+    """
+    steps = [step_of(kind, size) for size in sizes for kind in kinds]
+    rounds = [fastest_ms(call_ms, steps, turns=1, steps=5) for _ in range(3)]
+    return np.reshape(rounds, [3, len(sizes), len(kinds)]).T
 
 
 def draw_ends(bars, E, title):
@@ -38,4 +65,27 @@ def draw_costs(sizes, ms, full_alone, sampled_alone, title):
     axis.set(title=title, xlabel="vocabulary, words", ylabel="one step, ms")
     axis.set_ylim(sampled_alone / 2, None)
     axis.legend(fontsize=9)
+    plt.show()
+
+
+def draw_step_times(bench, sizes, ms, title):
+    """Draw the reader's ms of a step and the recorded ones against the vocabulary.
+
+    bench: the saved results. sizes: of the vocabulary. ms: [losses, sizes, rounds], the full softmax first.
+    """
+    _, axis = plt.subplots(figsize=(6, 4.2))
+    yours = np.median(ms, axis=2)
+    axis.loglog(sizes, yours[0], "o-", color=SERIAL, label="full softmax, yours")
+    axis.fill_between(
+        sizes, yours[1:].min(axis=0), yours[1:].max(axis=0), color=COLORS[0], label="the five with 64 samples, yours"
+    )
+    for loss, name, color in [("full_softmax", "full softmax", SERIAL), ("nce", "NCE", COLORS[1])]:
+        words, recorded = series(bench["cost"], "vocabulary", "ms", loss=loss, num_sampled=64)
+        shown = np.isin(words, sizes)
+        axis.loglog(words[shown], recorded[shown], "x--", color=color, label=f"{name}, recorded")
+    axis.set(title=title, xlabel="vocabulary, words", ylabel="one step, ms", ylim=(0.5, None))
+    axis.set_xticks(sizes, [f"{V:,}" for V in sizes])
+    axis.set_yticks([1, 10, 100], [1, 10, 100])
+    axis.minorticks_off()
+    axis.legend()
     plt.show()

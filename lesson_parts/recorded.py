@@ -5,7 +5,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 
-from helpers.plots import COLORS, SERIAL, low_high, median_and_range, table
+from helpers.plots import COLORS, SERIAL, low_high, table
 from helpers.word2vec import LOSSES
 
 TIMED = [("nce", 64), ("sampled_softmax", 64), ("sampled_softmax", 900), ("sampled_softmax", 3_600)]  # loss, samples
@@ -34,16 +34,6 @@ def times_as_long(bench, words, loss):
     sizes, full, sampled = full_beside_sampled(bench, 64, loss)
     ratios = np.log(full / sampled)
     return np.exp([np.interp(np.log(words), np.log(sizes), run) for run in ratios])
-
-
-def times_table(bench, sizes):
-    """The recorded ms of a step with 64 samples at these vocabularies: full softmax, sampled softmax and NCE."""
-    rows = []
-    for loss in ("full_softmax", "sampled_softmax", "nce"):
-        words, runs = series(bench["cost"], "vocabulary", "runs", loss=loss, num_sampled=64)
-        of_words = dict(zip(words.tolist(), runs))
-        rows.append([loss, *(median_and_range(of_words[V], 1) for V in sizes)])
-    return table(["ms a step, recorded", *(f"{V:,} words" for V in sizes)], rows)
 
 
 def crossover(sizes, full_ms, sampled_ms):
@@ -221,19 +211,18 @@ def two_digits(number):
     return f"{float(f'{number:.2g}'):,g}"
 
 
-def verdict_table(bench, yours, looks_led, take):
-    """Of each vocabulary: the ratios of the times of a step, full / NCE, the looks that each led, and what to take.
+def verdict_table(bench, yours, leader, take):
+    """Of each vocabulary: the ratios of the times of a step, full / NCE, which led at the last look, and what to take.
 
-    yours: {words: the reader's ratios, one of each round}. looks_led, take: the functions of the lesson.
+    yours: {words: the reader's ratios, one of each round}. leader, take: the functions of the lesson.
     """
     rows = []
     for words in (*SCORES, 1_000_000):
         recorded, own = times_as_long(bench, words, "nce"), yours.get(words, [])
-        led = looks_led(words) if words in SCORES else (0, 0)
-        looks = f"{led[0]} and {led[1]} of 5" if words in SCORES else "not trained"
-        decision = f"**{take([*recorded, *own], *led)}**"
-        rows.append([f"{words:,}", _span(own), _span(recorded), looks, decision])
-    heads = ["words", "your step, full / NCE", "recorded, 3 rounds", "looks led by: full and NCE", "take"]
+        leads = leader(words) if words in SCORES else "not trained"
+        decision = f"**{take([*recorded, *own], leads)}**"
+        rows.append([f"{words:,}", _span(own), _span(recorded), leads, decision])
+    heads = ["words", "your step, full / NCE", "recorded, 3 rounds", "recorded: who leads", "take"]
     return table(heads, rows)
 
 

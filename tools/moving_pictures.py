@@ -253,8 +253,8 @@ def straggler_film(run):
 def draw():
     """Write the films."""
     seen = json.loads(RECORD.read_text(encoding="utf-8"))
-    frames = local_frames(seen["every step"], seen["every 4 steps"])
-    local = "Two ranks: computing (colour), exchange (grey)", 252, frames
+    both = local_frames(seen["every step"], seen["every 4 steps"])
+    local = "Two ranks: computing (colour), exchange (grey)", 252, both
     films = {
         "ring": ring_film(seen["ring"]),
         "alltoall": alltoall_film(seen["alltoall"]),

@@ -144,13 +144,17 @@ def draw_samples(sampler, counts, contexts, num_sampled, seed=None):
     """
     check_sampler(sampler, counts, num_sampled)
     options = {"num_true": 1, "num_sampled": num_sampled, "unique": True}
-    options |= {"range_max": len(counts), "seed": seed}
+    options["range_max"] = len(counts)  # ids are below it
     if sampler == "unigram":
-        options |= {"distortion": POWER, "unigrams": list(map(float, counts))}
+        options["unigrams"] = np.asarray(counts, float).tolist()
+        options["distortion"] = POWER
     true = tf.cast(contexts, tf.int64)[:, None]
-    ids, expected_true, expected = SAMPLERS[sampler](true, **options)
-    logs = tf.math.log(expected), tf.math.log(expected_true[:, 0])
-    return Samples(tf.cast(ids, tf.int32), *logs)
+    drawn = SAMPLERS[sampler](true, seed=seed, **options)
+    return Samples(
+        ids=tf.cast(drawn.sampled_candidates, tf.int32),
+        log_expected=tf.math.log(drawn.sampled_expected_count),
+        log_expected_true=tf.math.log(drawn.true_expected_count[:, 0]),
+    )
 
 
 def probabilities(sampler, counts):
