@@ -1,4 +1,4 @@
-"""A screenshot for the README, of JupyterLab with the output of two ranks: figures/lab.png.
+"""A screenshot for docs/commands.md, of JupyterLab with the output of two ranks: figures/lab.png.
 
 Called by `make screenshots`. Debian's chromium must be there.
 """
