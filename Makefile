@@ -43,7 +43,7 @@ progress: setup ## your exercises, lesson by lesson: not tried, wrong with the h
 fresh: setup ## a lesson as it was (LESSON=07); your copy goes to notebooks/mine
 	@$(RUN) tools/my_lessons.py fresh $(LESSON)
 
-screenshots: setup ## take the picture of JupyterLab in README.md anew (Debian's chromium)
+screenshots: setup ## take the picture of JupyterLab in docs/commands.md anew (Debian's chromium)
 	@$(RUN) tools/screenshots.py
 
 quick: setup ## in two minutes: lint of code and lessons, and the tests that start no process
@@ -55,7 +55,7 @@ test: setup ## everything: lint, all tests, and every notebook against its saved
 	@rm -f .pytest_cache/v/cache/lastfailed
 	@$(RUN) -m pytest --nbval -n 2 || { [ $$? = 1 ] && $(RUN) tools/judge_again.py; }
 
-bench: setup ## the benchmarks, over an hour: benchmarks/results/*.json and figures of the README (TEXT=file for many_ranks)
+bench: setup ## the benchmarks, over an hour: benchmarks/results/*.json and figures of README and docs (TEXT=file for many_ranks)
 	@$(RUN) -m benchmarks.batching --json benchmarks/results/batching.json
 	@$(RUN) -m benchmarks.losses --json benchmarks/results/losses.json
 	@$(RUN) -m benchmarks.allreduce --json benchmarks/results/allreduce.json
