@@ -3,6 +3,7 @@
 import json
 import random
 import sys
+from functools import partial
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,13 +73,22 @@ def run(monkeypatch, arguments):
     benchmark.main()
 
 
+@pytest.fixture
+def uncompiled():
+    """Steps as they are: each of the some 70 trainings would compile its own."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 @pytest.mark.slow
-def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
+def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys, uncompiled):
     draw = random.Random(0)
     words = [f"w{draw.choice('abcdefgh')}{draw.choice('abcdefghij')}" for _ in range(4000)]
     (tmp_path / "tiny.txt").write_text(" ".join(words))
     monkeypatch.setattr(benchmark, "SWEEPS", {"lr": (0.1, 1.0)})
     monkeypatch.setattr(benchmark, "RATES", (0.1,))
+    monkeypatch.setattr(benchmark, "cost_once", partial(benchmark.cost_once, turns=1))
     threads = SimpleNamespace(Pool=lambda size, maxtasksperchild: ThreadPool(size))  # processes would take seconds
     monkeypatch.setattr(benchmark.multiprocessing, "get_context", lambda kind: threads)
     sizes = "--vocabulary 80 --small-vocabulary 70 --pairs 2048 --same-pairs 2048 --sizes 100"
