@@ -133,6 +133,8 @@ def test_what_a_machine_lacks_skips_cells_and_comparisons(folder):
 
 def test_process_left_behind_fails_the_session(folder):
     (folder / "tests" / "test_toy.py").write_text(LEAVES_A_CHILD)
+    settings = (folder / "conftest.py").read_text()
+    (folder / "conftest.py").write_text(settings.replace("time.monotonic() + 30", "time.monotonic() + 1"))  # patience
     done = run_pytest(folder)
     pid = int((folder / "pid").read_text())
     assert "1 passed" in done.stdout  # so that the exit code is about the process
