@@ -41,7 +41,7 @@ def book(folder):
 
 def made(folder, target):
     command, environment = ["make", "--old-file=setup", target], without_make_and_display()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
