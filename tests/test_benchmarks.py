@@ -38,55 +38,46 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot im
 
 @pytest.fixture(scope="module")
 def ranks():
-    with connect(2, env=SELDOM) as ranks:
+    with connect(2, env={**SELDOM, **models.TIMELINE}) as ranks:
         ranks.run(limit_threads, 1)  # as the benchmarks want it, before TensorFlow has computed anything
         yield ranks
 
 
 @pytest.fixture
-def trainer(tmp_path):
-    return write_trainer(tmp_path / "a_trainer_like_word2vec")
+def run(ranks, tmp_path, monkeypatch, capsys):
+    """A function: what a benchmark's main() saves with these arguments and what it prints.
+
+    Where it connects to ranks, it gets the two that are there.
+    """
+
+    def run(module, *arguments, connects=None):
+        monkeypatch.setattr(connects or module, "connect", lambda n, **options: nullcontext(ranks))
+        monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments), "--json", f"{tmp_path}/out.json"])
+        module.main()
+        return json.loads((tmp_path / "out.json").read_text()), capsys.readouterr().out
+
+    return run
 
 
-@pytest.fixture(scope="module")
-def planted_ids():
-    words = load_corpus("planted", n_words=50_000).words
-    vocab = Vocab.build(words)
-    return vocab, vocab.encode(words)
-
-
-def run(module, arguments, monkeypatch, ranks=None):
-    """A benchmark's main() with these arguments; where it connects to ranks, it gets the two that are there."""
-    if ranks:
-        monkeypatch.setattr(module, "connect", lambda n, **options: nullcontext(ranks))
-    monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
-    module.main()
-
-
-def test_allreduce(ranks, tmp_path, monkeypatch, capsys):
-    out = tmp_path / "out.json"
-    run(allreduce, ["--ranks", 2, "--repeats", 3, "--most-mb", 1, "--json", out], monkeypatch, ranks)
-    found = json.loads(out.read_text())
+def test_allreduce(run):
+    found, said = run(allreduce, "--ranks", 2, "--repeats", 3, "--most-mb", 1)
     assert [row["bytes"] for row in found["rows"]] == [1024 * 4**i for i in range(6)]
     assert all(row["seconds"] > 0 and row["tcp_seconds"] > 0 for row in found["rows"])
     assert [line["system"] for line in found["fits"]] == ["horovod", "sockets"]
-    assert "2 ranks, horovod: latency" in capsys.readouterr().out
+    assert "2 ranks, horovod: latency" in said
 
 
-def test_reducescatter(ranks, tmp_path, monkeypatch, capsys):
-    out = tmp_path / "out.json"
-    run(reducescatter, ["--runs", 1, "--calls", 2, "--mb", 1, "--json", out], monkeypatch, ranks)
-    found = json.loads(out.read_text())
+def test_reducescatter(run):
+    found, said = run(reducescatter, "--runs", 1, "--calls", 2, "--mb", 1)
     assert found["settings"]["calls"] == 2
     assert [(row["rank"], row["alltoall"]) for row in found["rows"]] == [(0, 0), (1, 0)]
-    assert "run 0: wrong in 2 calls:" in capsys.readouterr().out
+    assert "run 0: wrong in 2 calls:" in said
 
 
-def test_strategies(ranks, tmp_path, monkeypatch, capsys):
-    names, out = ["one message", "overlap", "blocks"], tmp_path / "out.json"
+def test_strategies(run):
+    names = ["one message", "overlap", "blocks"]
     text = ["--corpus", "planted", "--words", 150_000, "--vocabulary", 600, "--seconds", 0.05]
-    run(strategies, [*text, "--strategies", *names, "--json", out], monkeypatch, ranks)
-    found = json.loads(out.read_text())
+    found, said = run(strategies, *text, "--strategies", *names)
     rows = {(row["strategy"], row["ranks"]): row for row in found["rows"]}
     assert list(rows) == [(name, size) for name in names for size in (1, 2)] + [("gensim, 2 workers", 2)]
     assert all(row["pairs_per_s"] > 0 and row["pairs"] > 0 for row in rows.values())
@@ -95,84 +86,79 @@ def test_strategies(ranks, tmp_path, monkeypatch, capsys):
         assert two["predicted"] > 0 and two["formula"] > 0 and two["share"] < 1
         assert two["bytes_per_pair"] > 10 * one["bytes_per_pair"]
     assert found["settings"]["words"] == 150_000 and found["latency"] >= 0
-    assert "overlap" in capsys.readouterr().out
+    assert "overlap" in said
 
 
-def test_strategy_turns(ranks, tmp_path, monkeypatch, capsys):
-    out = tmp_path / "out.json"
-    text = ["--corpus", "planted", "--words", 100_000, "--vocabulary", 600, "--runs", 1, "--turns", 1]
+def test_strategy_turns(run, monkeypatch):
     monkeypatch.setattr(strategy_turns, "SECONDS", dict.fromkeys(strategy_turns.SECONDS, 0.01))
-    run(strategy_turns, [*text, "--json", out], monkeypatch, ranks)
-    (found,) = json.loads(out.read_text())["runs"]
+    text = ["--corpus", "planted", "--words", 100_000, "--vocabulary", 600]
+    saved, said = run(strategy_turns, *text, "--runs", 1, "--turns", 1)
+    (found,) = saved["runs"]
     every_step = ["canonical", "bigger batch", "dense", "deduplicated rows"]
     controls = [f"{name}, no cache" for name in strategy_turns.CONTROLS]
     assert [*found] == [*every_step, "local SGD", "hot and cold", "overlap", *controls]
     assert all(min(speeds) > 0 for modes in found.values() for speeds in modes.values())
     ways = {len(speeds) for modes in found.values() for mode, speeds in modes.items() if mode != "one"}
     assert ways == {1} and len(found["canonical"]["one"]) == 4, "a rank alone before and after each of three"
-    assert "| merging only |" in capsys.readouterr().out
+    assert "| merging only |" in said
 
 
 @pytest.mark.slow
-def test_words_per_second(trainer, tmp_path):
+def test_words_per_second(tmp_path):
     """In a process of its own, as a reader runs it, but with one rank; another program beside it."""
-    out, figure = tmp_path / "out.json", tmp_path / "out.png"
+    out, figure, trainer = tmp_path / "out.json", tmp_path / "out.png", write_trainer(tmp_path / "like_word2vec")
     small = ["--corpus", "planted", "--epochs", "1", "--ranks", "1", "--repeats", "1", "--steps", "5"]
     outputs = ["--json", out, "--figure", figure, "--against", f"env SPEED=thread/ {trainer}"]
     command = [sys.executable, "-m", "benchmarks.words_per_second", *small, *outputs]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     rows = json.loads(out.read_text())
-    assert [row["system"] for row in rows] == ["graph", "blocks", "gensim", "a_trainer_like_word2vec", "canonical"]
+    assert [row["system"] for row in rows] == ["graph", "blocks", "gensim", "like_word2vec", "canonical"]
     assert all(row["words_per_s"] > 0 and row["ranks"] == 1 and row["corpus"] == "planted" for row in rows)
     assert [row["extrapolated"] for row in rows] == [False] * 4 + [True]
     gensim, other = rows[2], rows[3]
     assert gensim["reads"] in ("list", "file") and 0 < gensim["other_words_per_s"] <= gensim["words_per_s"]
-    assert other["reports_speed"] and other["pairs_per_s"] * other["seconds"] == pytest.approx(
-        gensim["pairs_per_s"] * gensim["seconds"]
-    )
+    pairs = gensim["pairs_per_s"] * gensim["seconds"]
+    assert other["reports_speed"] and other["pairs_per_s"] * other["seconds"] == pytest.approx(pairs)
     assert other["seconds"] == pytest.approx(200_200 / 2_000_000)  # all words are frequent, and 200 lines end
-    assert figure.stat().st_size > 1_000 and "extrapolated from 5 steps" in done.stdout
+    assert figure.stat().st_size > 1_000
     graph, loop = (row["time_of_rank_0"] for row in rows[:2])
-    assert graph["spent"]["training"] > 0 and "rank 0: its time: training" in done.stdout
-    assert all(
-        graph["bound"][part] > 0 and graph["alone"][part] > 0 for part in ("products", "gathering", "scattering")
-    )
-    assert all(loop["alone"][part] > 0 for part in ("products", "sigmoid")) and loop["compiling"] > 0
+    assert graph["spent"]["training"] > 0 and loop["compiling"] > 0
+    for part in ("products", "gathering", "scattering"):
+        assert graph["bound"][part] > 0 and graph["alone"][part] > 0
+    assert all(loop["alone"][part] > 0 for part in ("products", "sigmoid"))
     assert loop["bound"]["products"] > 0 and loop["bound"]["rows from memory"] > 0
-    assert f"gensim reads its sentences from a {gensim['reads']}; from a " in done.stdout
-    assert "a_trainer_like_word2vec: the whole program takes" in done.stdout
-    table = [
-        line
-        for line in done.stdout.splitlines()
-        if line.startswith(("graph  ", "blocks  ", "gensim  ", "a_trainer_l "))
-    ]
+    for sentence in (
+        "extrapolated from 5 steps",
+        "rank 0: its time: training",
+        f"gensim reads its sentences from a {gensim['reads']}; from a ",
+        "like_word2vec: the whole program takes",
+    ):
+        assert sentence in done.stdout
+    systems = ("graph  ", "blocks  ", "gensim  ", "like_word2v ")
+    table = [line for line in done.stdout.splitlines() if line.startswith(systems)]
     assert len(table) == 4 and len({len(line) for line in table}) == 1  # the columns stay aligned
 
 
-def test_long_text(ranks, tmp_path, monkeypatch, capsys):
-    out = tmp_path / "out.json"
-    small = ["--words", 60_000, "--short", 20_000, "--vocabulary", 300]
-    run(long_text, [*small, "--json", out], monkeypatch, ranks)
-    found = json.loads(out.read_text())
+def test_long_text(run):
+    found, said = run(long_text, "--words", 60_000, "--short", 20_000, "--vocabulary", 300)
     assert found["vocabulary"] == 301 and found["encoded_words_per_s"] > 0
     assert [found[name][0]["words"] for name in ("long", "short")] == [60_000, 20_000]
-    assert "60,000 words" in capsys.readouterr().out
+    assert "60,000 words" in said
 
 
 @pytest.mark.parametrize("rule", [[], ["--rule"]], ids=["without the rule", "with it"])
-def test_many_ranks(rule, ranks, tmp_path, monkeypatch, capsys):
-    out, figure = tmp_path / "out.json", tmp_path / "out.png"
-    monkeypatch.setattr(words_per_second, "connect", lambda n, **options: nullcontext(ranks))
+def test_many_ranks(rule, run, tmp_path, monkeypatch):
+    figure = tmp_path / "out.png"
     train, ways = many_ranks.train_on_ranks, []
     monkeypatch.setattr(many_ranks, "train_on_ranks", lambda *given: ways.append(given[-1]) or train(*given))
     small = ["--corpus", "planted", "--ranks", 2, "--epochs", 1, "--repeats", 1, *rule]
-    run(many_ranks, [*small, "--json", out, "--figure", figure], monkeypatch)
-    (found,) = json.loads(out.read_text())["runs"]["2"]
+    saved, said = run(many_ranks, *small, "--figure", figure, connects=words_per_second)
+    (found,) = saved["runs"]["2"]
     assert found["words_per_s"] > 0 and 0 <= found["waiting"] < 1
     assert ways == ["rule" if rule else "loop"]
     assert found["analogy"] is None  # its words are in no list of questions
-    assert figure.stat().st_size > 1_000 and "words/s" in capsys.readouterr().out
+    assert figure.stat().st_size > 1_000 and "words/s" in said
 
 
 def train_watched(ids, vocab):
@@ -184,8 +170,10 @@ def train_watched(ids, vocab):
     return train(hvd=hvd), train(watch=stopwatch.watch, hvd=stopwatch.hvd), stopwatch.spent
 
 
-def test_watching_the_trainer_changes_nothing_in_it(ranks, planted_ids):
-    vocab, ids = planted_ids
+def test_watching_the_trainer_changes_nothing_in_it(ranks):
+    words = load_corpus("planted", n_words=50_000).words
+    vocab = Vocab.build(words)
+    ids = vocab.encode(words)
     for plain, watched, spent in ranks.run(train_watched, ids, vocab):
         assert (watched == plain).all() and spent["steps"] >= len(ids) / (Blocks().tokens * Blocks().blocks)
         assert all(spent[part] > 0 for part in ("training", "cutting blocks", "gathering and adding", "last exchange"))
@@ -220,33 +208,31 @@ def test_the_work_of_a_step_is_that_of_its_products():
     assert operations == 3 * 2 * (1 * 3 * 2) and moved == 2 * 5 * 2 * 4
 
 
-def test_cycle_times_are_those_of_the_lessons_own_step(tmp_path, monkeypatch, capsys):
+def test_cycle_times_are_those_of_the_lessons_own_step(run, monkeypatch):
     last = cycle_time.KINDS_ON_RANKS
     assert all(f"{name} = steps_of_kind(" in last for name in cycle_time.KINDS.values())
     for cell in [*cycle_time.cells_of_ranks(cycle_time.LESSON), last]:
         compile(cell, "cell", "exec")
     monkeypatch.setattr(cycle_time, "measure", lambda cycle, ranks, rows: dict.fromkeys(cycle_time.KINDS, [cycle]))
-    out = tmp_path / "out.json"
-    run(cycle_time, ["--cycles", 1, 0.1, "--turns", 2, "--json", out], monkeypatch)
-    rows = json.loads(out.read_text())["rows"]
-    assert [row["ms"] for row in rows] == 4 * [[1, 1]] + 4 * [[0.1, 0.1]]
-    assert "cycle 0.1 ms, no exchange" in capsys.readouterr().out
+    found, said = run(cycle_time, "--cycles", 1, 0.1, "--turns", 2)
+    assert [row["ms"] for row in found["rows"]] == 4 * [[1, 1]] + 4 * [[0.1, 0.1]]
+    assert "cycle 0.1 ms, no exchange" in said
 
 
-def test_models(tmp_path, monkeypatch, capsys):
+def test_models(run, tmp_path):
     """A model of each lesson: no edit of one may take a definition away."""
     names = ["word2vec, canonical", "twenty", "dates", "encoder"]
-    out, figure = tmp_path / "out.json", tmp_path / "out.png"
+    figure = tmp_path / "out.png"
     small = ["--corpus", "planted", "--words", 100_000, "--vocabulary", 600, "--turns", 1, "--seconds", 0.01]
-    run(models, [*small, "--models", *names, "--json", out, "--figure", figure], monkeypatch)
-    rows = {row["model"]: row for row in json.loads(out.read_text())["rows"]}
+    found, said = run(models, *small, "--models", *names, "--figure", figure)
+    rows = {row["model"]: row for row in found["rows"]}
     assert [*rows] == names and figure.stat().st_size > 1_000
     for name, row in rows.items():
         assert min(turn for turns in row["ms"].values() for turn in turns) > 0
         assert np.isnan(row["bytes_counted"]) or 0.7 < row["bytes_counted"] / row["bytes"] < 3
         assert 0.9 < row["messages_counted"] <= row["tensors_counted"]
         assert row["tensors_counted"] == (5 if name == "word2vec, canonical" else row["tensors"])
-    assert "| twenty | 0.011 |" in capsys.readouterr().out
+    assert "| twenty | 0.011 |" in said
 
 
 def test_a_step_is_predicted_from_computing_messages_and_bytes():
@@ -255,16 +241,17 @@ def test_a_step_is_predicted_from_computing_messages_and_bytes():
 
 
 @pytest.mark.parametrize("module", [allreduce, models, strategies, strategy_turns, words_per_second])
-def test_a_file_that_cannot_be_written_is_refused_before_the_work(module, tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(module, monkeypatch):
     monkeypatch.setattr(module, "connect", None)  # would raise
     text = [] if module is allreduce else ["--corpus", "planted"]
-    text += ["--vocabulary", 300] if module in (models, strategies, strategy_turns) else []
+    text += ["--vocabulary", "300"] if module in (models, strategies, strategy_turns) else []
+    monkeypatch.setattr(sys, "argv", [module.__name__, *text, "--json", "/nowhere/out.json"])
     with pytest.raises(SystemExit, match="cannot be written: No such file or directory"):
-        run(module, [*text, "--json", tmp_path / "nowhere" / "out.json"], monkeypatch)
+        module.main()
 
 
-@pytest.mark.parametrize("value", ["0", "-3", "1.5", "x"])
-def test_options_refuse_what_is_no_positive_number(value):
-    with pytest.raises((ValueError, options.argparse.ArgumentTypeError)):
-        options.positive(value)
+def test_options_refuse_what_is_no_positive_number():
+    for value in ("0", "-3", "1.5", "x"):
+        with pytest.raises((ValueError, options.argparse.ArgumentTypeError)):
+            options.positive(value)
     assert options.positive("3") == 3

@@ -3,6 +3,7 @@
 import json
 import random
 import sys
+from functools import partial
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,60 +13,25 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import losses as benchmark
-from helpers.word2vec.losses import LOSSES, SAMPLERS, Samples, full_softmax, sgns
+from helpers.word2vec.losses import LOSSES, SAMPLERS, full_softmax
 from lesson_parts import recorded
 
 V, DIM, BATCH = 40, 5, 7
-COUNTS = np.array([3, *(1000 // np.arange(1, V))])
+RECORDED = Path(benchmark.__file__).parent / "results" / "losses.json"
 
 
-@pytest.fixture
-def toy():
-    """Tables, centers, contexts, and samples none of which is a context."""
+def test_adagrad_step_is_that_of_numpy():
     rng = np.random.default_rng(0)
     tables = [tf.Variable(rng.normal(size=shape), dtype=tf.float32) for shape in ([V, DIM], [V, DIM], [V])]
-    centers, contexts = (tf.constant(rng.integers(0, V // 2, BATCH), tf.int32) for _ in range(2))
-    logs = (tf.constant(np.log(rng.uniform(0.05, 1, n)), tf.float32) for n in (12, BATCH))
-    return tables, centers, contexts, Samples(tf.range(V // 2, V // 2 + 12), *logs)
-
-
-@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16])
-def test_mixed_precision_is_near_and_its_gradients_are_float32(toy, dtype):
-    tables, centers, contexts, samples = toy
+    pairs = [tf.constant(rng.integers(0, V, BATCH), tf.int32) for _ in range(2)]
     with tf.GradientTape() as tape:
-        mixed = benchmark.mixed_sgns(tables, centers, contexts, samples, dtype)
-    exact = sgns(tables, centers, contexts, samples).numpy()
-    assert mixed.dtype == tf.float32
-    assert 0 < abs(mixed.numpy() - exact) < 0.02 * exact
-    assert {gradient.values.dtype for gradient in tape.gradient(mixed, tables)} == {tf.float32}
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_adagrad_step_is_that_of_numpy(toy, name):
-    tables, centers, contexts, samples = toy
-    rest = () if name == "full_softmax" else (samples,)
-
-    def loss(*arguments):
-        return LOSSES[name](*arguments, *rest)
-
-    with tf.GradientTape() as tape:
-        value = loss(tables, centers, contexts)
+        value = full_softmax(tables, *pairs)
     gradients = [BATCH * tf.convert_to_tensor(g).numpy() for g in tape.gradient(value, tables)]
     expected = [t.numpy() - 0.3 * s / np.sqrt(0.1 + s**2) for t, s in zip(tables, gradients, strict=True)]
-    step = benchmark.adagrad_step(loss, tables, 0.3)
-    assert step(centers, contexts).numpy() == pytest.approx(value.numpy(), rel=1e-6)
+    step = benchmark.adagrad_step(full_softmax, tables, 0.3)
+    assert step(*pairs).numpy() == pytest.approx(value.numpy(), rel=1e-6)
     for table, after in zip(tables, expected, strict=True):
         np.testing.assert_allclose(table, after, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_by_name_learns(toy, name):
-    tables, centers, contexts, _ = toy
-    step = benchmark.adagrad_step(benchmark.make_loss(name, COUNTS, 12), tables, 0.1)
-    before = full_softmax(tables, centers, contexts).numpy()
-    for _ in range(30):
-        step(centers, contexts)
-    assert full_softmax(tables, centers, contexts).numpy() < before - 1
 
 
 def test_a_race_looks_at_all_after_each_share_of_the_time_and_takes_turns():
@@ -102,19 +68,32 @@ def test_plurals_by_hand():
     assert benchmark.plural_accuracy(shifted, ["a", "b", "c", "d", "e"]) == 0
 
 
+def run(monkeypatch, arguments):
+    monkeypatch.setattr(sys, "argv", ["losses", *arguments.split()])
+    benchmark.main()
+
+
+@pytest.fixture
+def uncompiled():
+    """Steps as they are: each of the some 70 trainings would compile its own."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 @pytest.mark.slow
-def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
+def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys, uncompiled):
     draw = random.Random(0)
     words = [f"w{draw.choice('abcdefgh')}{draw.choice('abcdefghij')}" for _ in range(4000)]
     (tmp_path / "tiny.txt").write_text(" ".join(words))
     monkeypatch.setattr(benchmark, "SWEEPS", {"lr": (0.1, 1.0)})
     monkeypatch.setattr(benchmark, "RATES", (0.1,))
+    monkeypatch.setattr(benchmark, "cost_once", partial(benchmark.cost_once, turns=1))
     threads = SimpleNamespace(Pool=lambda size, maxtasksperchild: ThreadPool(size))  # processes would take seconds
     monkeypatch.setattr(benchmark.multiprocessing, "get_context", lambda kind: threads)
-    arguments = f"""--corpus {tmp_path}/tiny.txt --vocabulary 80 --small-vocabulary 70 --seeds 1
-        --seconds 0.05 --sampler unigram --pairs 2048 --same-pairs 2048 --sizes 100 --json {tmp_path}/out.json"""
-    monkeypatch.setattr(sys, "argv", ["losses", *arguments.split()])
-    benchmark.main()
+    sizes = "--vocabulary 80 --small-vocabulary 70 --pairs 2048 --same-pairs 2048 --sizes 100"
+    files = f"--corpus {tmp_path}/tiny.txt --json {tmp_path}/out.json"
+    run(monkeypatch, f"{files} {sizes} --seeds 1 --seconds 0.05 --sampler unigram")
     found = json.loads((tmp_path / "out.json").read_text())
     assert set(found) == {"settings", *benchmark.TABLES}
     assert {row["loss"] for row in found["cost"]} == set(LOSSES)
@@ -133,17 +112,14 @@ def test_the_whole_program_on_a_tiny_text(tmp_path, monkeypatch, capsys):
 def test_a_table_measured_anew_leaves_the_others(tmp_path, monkeypatch):
     out = tmp_path / "out.json"
     out.write_text(json.dumps({"settings": {}, "cost": ["old"], "machine": ["old"]}))
-    arguments = f"--corpus planted --vocabulary 600 --small-vocabulary 600 --tables machine --json {out}"
-    monkeypatch.setattr(sys, "argv", ["losses", *arguments.split()])
-    benchmark.main()
+    run(monkeypatch, f"--corpus planted --vocabulary 600 --small-vocabulary 600 --tables machine --json {out}")
     found = json.loads(out.read_text())
     assert found["cost"] == ["old"] and found["machine"][0]["gflops"] > 0
 
 
 def test_a_corpus_that_is_not_there_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["losses", "--corpus", "/nowhere.txt"])
     with pytest.raises(SystemExit, match="^There is no file /nowhere.txt"):
-        benchmark.main()
+        run(monkeypatch, "--corpus /nowhere.txt")
 
 
 # ---- What lesson 06 reads of it
@@ -159,7 +135,7 @@ def test_crossover_of_two_straight_lines_on_logarithmic_scales():
         recorded.crossover([10, 100], [1, 2], [3, 3])
 
 
-def test_recorded_numbers_are_taken_from_their_rows():
+def test_recorded_times_are_taken_from_their_rows():
     cost = [
         ("full_softmax", 64, 10, [1.0, 2.0]),
         ("full_softmax", 64, 20, [6.0, 8.0]),
@@ -172,24 +148,6 @@ def test_recorded_numbers_are_taken_from_their_rows():
     assert recorded.times_as_long({"cost": cost}, 20, "sampled_softmax") == pytest.approx([2, 4])
     cost += [{**row, "loss": "nce", "runs": [2.0, 1.0]} for row in cost if row["loss"] == "sampled_softmax"]
     assert recorded.times_as_long({"cost": cost}, 20, "nce") == pytest.approx([3, 8])
-    run = {"loss": "nce", "vocabulary": 10, "start": "frequency"}
-    quality = [{**run, "seed": seed, "twins": seed + check} for seed in (0, 10) for check in (1, 2, 3)]
-    bench = {"settings": {"seeds": 2}, "quality": [*quality, {**quality[0], "start": "zero"}]}
-    assert recorded.final(bench, "nce", "twins", 10).tolist() == [3, 13]
-
-
-def test_the_raced_trainings_are_those_of_the_race():
-    rates = [
-        {"vocabulary": 651, "part": part, "loss": loss, "lr": lr, "seed": seed, "seconds": look + seed / 4}
-        | {"pairs": 10 * look, "twins": 3 * seed + look}
-        for part, lr, seeds in (("tuning", 0.3, [3]), ("race", 0.1, [0, 1, 2]))
-        for loss in LOSSES
-        for seed in seeds
-        for look in range(2)
-    ]
-    found = recorded.raced({"rates": rates}, 651)["nce"]
-    assert (found.lr, found.seconds.tolist(), found.pairs.tolist()) == (0.1, [0.25, 1.25], [0, 10])
-    assert found.scores.tolist() == [[0, 1], [3, 4], [6, 7]]
 
 
 @pytest.mark.parametrize("number, text", [(0.794, "0.79"), (14.4, "14"), (984.2, "980"), (1340, "1,300")])
@@ -198,21 +156,16 @@ def test_two_digits(number, text):
 
 
 def test_recorded_costs_are_the_medians_of_three_runs():
-    bench = json.loads((Path(benchmark.__file__).parent / "results" / "losses.json").read_text())
-    for row in bench["cost"]:
+    for row in json.loads(RECORDED.read_text())["cost"]:
         assert len(row["runs"]) == 3
         assert row["ms"] == sorted(row["runs"])[1]
 
 
-def test_the_verdict_shows_the_range_of_the_readers_rounds():
-    bench = json.loads((Path(benchmark.__file__).parent / "results" / "losses.json").read_text())
+def test_tables_have_the_readers_rounds_and_count_those_that_do_not_cross():
+    bench = json.loads(RECORDED.read_text())
     yours = {100: [0.8, 1.2, 0.9]}
     shown = recorded.verdict_table(bench, yours, lambda words: "neither", lambda ratios, leads: len(ratios)).data
     assert "| 100 | 0.8 to 1.2 |" in shown and "**6**" in shown and "| 651 | not timed |" in shown
-
-
-def test_a_round_that_does_not_cross_is_counted_and_takes_no_other_with_it():
-    bench = json.loads((Path(benchmark.__file__).parent / "results" / "losses.json").read_text())
     never, half = ([1, 1], [2, 2]), ([1, 3], [2, 2])
     shown = recorded.crossovers_table(bench, [64, 256], {"nce": [half, never, half], "sgns": [never]}).data
     assert "1 of 3 do not cross" in shown and "add larger vocabularies" in shown

@@ -108,10 +108,12 @@ def test_a_program_that_fails_ends_the_benchmark_with_one_sentence(source, messa
     assert "\n" not in str(raised.value) and not list(temporary.iterdir())
 
 
-def test_a_program_gets_the_options_of_word2vec_and_is_timed_as_a_whole_where_it_reports_nothing(
-    against, temporary, tmp_path, capsys
+def test_a_program_gets_the_options_of_word2vec_is_timed_as_a_whole_and_scored_by_the_words_that_both_know(
+    against, temporary, tmp_path, capsys, monkeypatch
 ):
-    written = "3 2\\n</s> 1 0 \\nf01 1 2 \\nt00c00a 2 1 \\n"
+    scored = []
+    monkeypatch.setattr(words_per_second, "quality", lambda *given: scored.append(given) or NO_SCORES)
+    written = "3 2\\n</s> 1 0 \\nt00c00a 2 1 \\nf01 1 2 \\n"
     seen = f"echo $* > {tmp_path}/options\nhead -n 1 $2 | wc -w > {tmp_path}/words"
     against(f"#!/bin/sh\n{seen}\nprintf '{written}' > $4")
     options = (tmp_path / "options").read_text().split()
@@ -122,14 +124,8 @@ def test_a_program_gets_the_options_of_word2vec_and_is_timed_as_a_whole_where_it
     out = capsys.readouterr().out
     assert "+ other: the whole program takes" in out and "it reports no speed" in out
     assert not list(temporary.iterdir())
-
-
-def test_the_words_that_both_know_are_scored_with_their_vectors_the_most_frequent_first(against, monkeypatch):
-    scored = []
-    monkeypatch.setattr(words_per_second, "quality", lambda *given: scored.append(given) or NO_SCORES)
-    against("#!/bin/sh\nprintf '3 2\\n</s> 1 0 \\nt00c00a 2 1 \\nf01 1 2 \\n' > $4")
     [(vectors, words)] = scored
-    assert words == ["f01", "t00c00a"] and vectors.tolist() == [[1, 2], [2, 1]]
+    assert words == ["f01", "t00c00a"] and vectors.tolist() == [[1, 2], [2, 1]]  # the most frequent first
 
 
 def test_a_text_is_written_in_lines_and_counted_as_word2vec_counts(tmp_path):

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -10,21 +11,15 @@ from graphlib import TopologicalSorter
 import notebook_rules as rules
 import pytest
 
+import helpers
+
 HELPERS = rules.ROOT / "helpers"
 FILES = sorted(HELPERS.rglob("*.py"))
 NOTEBOOKS = sorted((rules.ROOT / "notebooks").glob("*.ipynb"))
 ROOMS = {"text": 1, "word2vec": 2, "cluster": 3, "exchange": 4}  # imports go from a high floor to a low one
 TOP = 5  # plots
-OLD_NAME = re.compile(
-    r"helpers[./](blocks|ladder|climb|wire|nursery|servers|straggler|memory|onengine|embeddings|train|checks|download|"
-    r"corpus|vocab|skipgram|losses|ranks|sharded|engines)\b"
-    r"|helpers[./]text[./](text8|long_text)\b"
-    r"|helpers[./]word2vec[./](dataset|evaluation|export|replicas|samplers|shared_negatives)\b"
-    r"|helpers[./]cluster[./](forks|reaper|hosts|elastic|sharded)\b|helpers[./]exercises\b"
-    r"|helpers[./](loss_curves|recorded|table_homes|slow_worker|turns|many_ranks|digits)\b"
-    r"|helpers[./]exchange[./](sockets|training|ring|server_steps|three_ways)\b|benchmarks[./]four_losses\b"
-    r"|helpers[./]cluster[./](killed|straggler)\b|helpers[./]word2vec[./](checkpoints|resumable|stopwatch)\b"
-)
+FILE = re.compile(r"\b(?:helpers|lesson_parts|benchmarks|examples|tools)/[\w/]+\.(?:py|sh|slurm|md|json|mplstyle)\b")
+MODULE = re.compile(r"\bhelpers\.(?!no_such_)(\w+)(?:\.(\w+))?")
 
 
 def imported(path):
@@ -65,13 +60,25 @@ def test_no_circles():
     assert set(TopologicalSorter(graph).static_order()) == set(names)  # it raises CycleError
 
 
-def test_no_file_under_an_old_name():
+def is_there(room, name):
+    """Whether a room, or what else is in helpers, is there, and has a file or a public name of this name."""
+    folder = HELPERS / room
+    if name and folder.is_dir():
+        return any(folder.glob(f"{name}.*")) or name in (folder / "__init__.py").read_text(encoding="utf-8")
+    return folder.is_dir() or any(HELPERS.glob(f"{room}.*"))
+
+
+def test_what_a_text_names_is_there():
+    """Also in prose and in comments: no file and no module under a name that it had once."""
     tracked = subprocess.run(["git", "ls-files"], cwd=rules.ROOT, capture_output=True, text=True).stdout.split("\n")
     kinds = (".py", ".ipynb", ".md", ".toml", "Makefile")
     known_of_old = "CHANGELOG.md"  # it says what has gone
     texts = [rules.ROOT / name for name in tracked if name.endswith(kinds) and name != known_of_old]
     texts = [path for path in texts if path.exists()] or FILES  # an unpacked archive has no list of its files
-    assert [(path.name, m[0]) for path in texts if (m := OLD_NAME.search(path.read_text(encoding="utf-8")))] == []
+    for path in texts:
+        text = path.read_text(encoding="utf-8")
+        assert [name for name in set(FILE.findall(text)) if not (rules.ROOT / name).exists()] == [], path
+        assert [name for name in set(MODULE.findall(text)) if not is_there(*name)] == [], path
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -83,31 +90,19 @@ def test_every_public_name_of_a_room_resolves(room):
         assert getattr(module, name) is not None
 
 
-def test_a_function_with_the_name_of_its_file_is_the_function_whoever_came_first():
-    """`scores` of scores.py and `pair_dataset` of pair_dataset.py: lazy_loader keeps the file out of the way."""
-    code = (
-        "import helpers.word2vec.scores, helpers.word2vec.pair_dataset\n"
-        "from helpers.word2vec import pair_dataset, scores\n"
-        "assert callable(scores) and callable(pair_dataset)"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=rules.ROOT, check=True, timeout=120)
-
-
-def test_the_room_of_texts_works_where_there_is_no_tensorflow():
-    code = """
+WITHOUT_TENSORFLOW = """
 import sys
 sys.modules.update(dict.fromkeys(["tensorflow", "tf_keras", "keras", "horovod", "ipyparallel"]))  # cannot be imported
-import helpers.text
-for name in helpers.text.__all__:
-    getattr(helpers.text, name)
-words = helpers.text.load_corpus("planted", n_words=100).words
-assert len(helpers.text.Vocab.build(words).encode(words)) == 100
+from helpers.text import *
+assert len(Vocab.build(words := load_corpus("planted", n_words=100).words).encode(words)) == 100
 """
-    subprocess.run([sys.executable, "-c", code], cwd=rules.ROOT, check=True, timeout=120)
-
-
-def test_a_lean_import_hides_nothing_afterwards():
-    code = """
+NO_TENSORFLOW_YET = """
+import sys
+import helpers.word2vec, helpers.exchange, helpers.plots
+from helpers.cluster import connect
+assert not {"tensorflow", "tf_keras", "gensim"} & sys.modules.keys()
+"""
+LEAN_IMPORT = """
 import gc, sys
 from helpers.cluster.lean_import import lean_import
 with lean_import():
@@ -116,15 +111,21 @@ assert not {"matplotlib", "sklearn"} & sys.modules.keys()
 import matplotlib, sklearn
 assert gc.isenabled()
 """
-    subprocess.run([sys.executable, "-c", code], cwd=rules.ROOT, check=True, timeout=120)
+# scores of scores.py and pair_dataset of pair_dataset.py: lazy_loader keeps the file out of the way
+SAME_NAME = """
+import helpers.word2vec.scores, helpers.word2vec.pair_dataset
+from helpers.word2vec import pair_dataset, scores
+assert callable(scores) and callable(pair_dataset)
+"""
 
 
 @pytest.mark.parametrize(
-    "line", ["from helpers.cluster import connect", "import helpers.word2vec, helpers.exchange, helpers.plots"]
+    "program",
+    [WITHOUT_TENSORFLOW, NO_TENSORFLOW_YET, LEAN_IMPORT + SAME_NAME],
+    ids=["the room of texts needs no TensorFlow", "the others load it late", "a lean import hides nothing afterwards"],
 )
-def test_what_does_not_load_tensorflow(line):
-    program = f"import sys; {line}; sys.exit(any(name in sys.modules for name in ('tensorflow', 'tf_keras', 'gensim')))"
-    assert subprocess.run([sys.executable, "-c", program], cwd=rules.ROOT, timeout=120).returncode == 0
+def test_imports(program):
+    subprocess.run([sys.executable, "-c", program], cwd=rules.ROOT, check=True, timeout=120)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -141,11 +142,10 @@ def test_a_notebook_imports_from_rooms_and_only_public_names(path):
                 assert {a.name for a in node.names} <= public, f"{cell.where}: not public in {node.module}"
 
 
-@pytest.mark.parametrize(("given", "found"), [(None, "1"), ("0", "0")])
-def test_onednn_is_on_also_where_tensorflow_leaves_it_off_unless_the_user_says_so(given, found, monkeypatch):
-    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
-    if given:
-        monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", given)
-    code = "import helpers, os; print(os.environ['TF_ENABLE_ONEDNN_OPTS'])"
-    said = subprocess.run([sys.executable, "-c", code], cwd=rules.ROOT, capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == found
+def test_onednn_is_on_also_where_tensorflow_leaves_it_off_unless_the_user_says_so(monkeypatch):
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    importlib.reload(helpers)
+    assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == "0"
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS")
+    importlib.reload(helpers)
+    assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == "1"

@@ -67,13 +67,6 @@ def test_three_formats_hold_the_same_vectors(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_options_are_those_of_train_and_fit_behind_horovodrun():
-    options = word2vec.read_options(["a", "b", "--out", "v.txt", "--size", "9", "--min-count", "3"])
-    assert options["texts"] == ["a", "b"] and options["size"] == 9 and options["min_count"] == 3
-    assert options["alpha"] is None and options["window"] == options["negative"] == 5
-    assert options["logs"] is options["json"] is None
-
-
 def test_a_training_and_what_it_tells(text, tmp_path):
     other = tmp_path / "b.txt"
     other.write_text(text.read_text()[:50_000])
@@ -165,16 +158,13 @@ def test_a_diverging_run_ends_and_the_last_good_checkpoint_stays(text, tmp_path,
         word2vec.check_loss(np.nan)
 
 
-def test_ranks_that_do_not_know_each_other_are_refused(monkeypatch):
+def test_a_launcher_or_a_host_that_is_set_up_wrongly_is_refused_before_horovod_starts(monkeypatch):
     for name in word2vec.LAUNCHED:
         monkeypatch.delenv(name, raising=False)
     word2vec.join_ranks()
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
     with pytest.raises(Failure, match="the 4 processes of this srun do not know each other: srun --mpi=pmix"):
         word2vec.join_ranks()
-
-
-def test_a_host_whose_own_name_leads_to_itself_is_refused_before_horovod_starts(monkeypatch):
     monkeypatch.setenv("HOROVOD_RANK", "0")
     monkeypatch.setenv("HOROVOD_CROSS_SIZE", "2")
     monkeypatch.setattr("socket.gethostbyname", lambda name: "127.0.1.1")
