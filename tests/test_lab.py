@@ -18,6 +18,8 @@ from waiting import wait_for as wait
 pytestmark = [BROWSER, pytest.mark.browser]
 FIRST_TOGETHER = {  # lesson: what stands in its first cell on ranks, servers, elastic ranks that prints something
     "00": "%%px",
+    "09": "replicas differ by",
+    "12": "connect(2)",
     "15": "coordinator.schedule(pull)",
     "22": "start_elastic(train",
 }
