@@ -67,13 +67,13 @@ def draw(runs, corpus, path):
     from helpers.plots import COLORS, use_style
 
     use_style()
-    figure, (speed, scored) = plt.subplots(1, 2, figsize=(10, 3))
+    figure, (speed, scored) = plt.subplots(2, 1, figsize=(6, 6.5))  # legible on a phone, too
     throughput = {n: [row["words_per_s"] / 1e6 for row in rows] for n, rows in runs.items()}
     draw_line(speed, throughput, median, COLORS[0], "")
     speed.set(ylabel="million words/s, all ranks", title=f"Speed on {corpus}", ylim=0)
     for score, color in zip(SCORES, COLORS, strict=False):
         values = {n: found for n, rows in runs.items() if (found := known(rows, score))}
-        draw_line(scored, values, mean, color, score)
+        draw_line(scored, values, mean, color, SCORES[score])
     scored.set(ylabel="score", title="Quality after as many epochs")
     if scored.lines:
         scored.legend()

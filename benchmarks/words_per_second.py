@@ -48,7 +48,7 @@ RANK_ENV = {
     "HOROVOD_CYCLE_TIME": "20",  # ms; blocks train on while they communicate, so to look every ms is a waste
     "TF_USE_LEGACY_KERAS": "1",  # TensorFlow imports Keras at once: this one is 80 MB smaller than Keras 3
 }
-SCORES = ("wordsim353", "simlex999", "analogy")
+SCORES = {"wordsim353": "WordSim-353", "simlex999": "SimLex-999", "analogy": "analogies"}  # and how they are written
 
 
 def train_on_rank(shards, vocab, epochs, seed, how):
@@ -302,7 +302,7 @@ def draw(rows, corpus, path):
     names = [f"{short(row)}, {row['ranks']}" for row in rows]
     gensim = next(row for row in rows if row["system"] == "gensim")
     colors = {"graph": COLORS[1], "blocks": COLORS[0], "threads": COLORS[0], "gensim": COLORS[2], "canonical": SERIAL}
-    fig, (speed, scored) = plt.subplots(1, 2, figsize=(10, 3))
+    fig, (speed, scored) = plt.subplots(2, 1, figsize=(6, 6.5))  # legible on a phone, too
     color = [colors.get(row["system"], COLORS[3]) for row in rows]
     bars = speed.barh(names, [row["words_per_s"] / 1e6 for row in rows], color=color)
     speed.bar_label(bars, [f"{row['words_per_s'] / gensim['words_per_s']:.2g} x" for row in rows], padding=3)
@@ -315,7 +315,7 @@ def draw(rows, corpus, path):
         place = [j + wide * (i - (len(known) - 1) / 2) for j in range(len(SCORES))]
         heights = [rows[which][name] for name in SCORES]
         scored.bar(place, heights, 0.92 * wide, color=color[which], alpha=0.6 if i == 0 else 1, label=names[which])
-    scored.set(xticks=range(len(SCORES)), xticklabels=("WordSim-353", "SimLex-999", "analogies"), ylabel="score")
+    scored.set(xticks=range(len(SCORES)), xticklabels=SCORES.values(), ylabel="score")
     scored.set_title(f"Quality, mean of {rows[0]['repeats']} seeds")
     scored.legend()
     fig.savefig(path, metadata={"Software": None})
