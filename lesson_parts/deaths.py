@@ -9,8 +9,12 @@ import time
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Patch
 
 from helpers.plots import COLORS, SERIAL
+
+WAITS = ("#c8c8c8", "#ececec", "#a8a8a8")  # the parts of a wait, in their order
 
 STAND_STILL = """
 import os, signal, sys, time
@@ -44,7 +48,7 @@ def stand_still(pid, seconds=1.0):
     return begin, end
 
 
-def draw_steps(logs, deaths, holes, *, together=(), title):
+def draw_steps(logs, deaths, waits, *, together=(), pale, title):
     """Draw who takes steps around a death, a mark for each: above the second after it, below all of it.
 
     Parameters
@@ -53,32 +57,54 @@ def draw_steps(logs, deaths, holes, *, together=(), title):
         {who died: the log}.
     deaths : dict of str to float
         When.
-    holes : dict of str to float
-        The longest time without a step, in seconds. Those of more than a second stand in their gaps in the lower panel.
+    waits : dict of str to dict of str to float
+        {who died: {what was waited for: seconds}}, one after the other from the death on: grey, in the lower panel. All
+        have the same parts; those of more than a second are written there.
     together : collection of str
         Those whose steps are steps of both numbers: one lane.
+    pale : dict of str to slice
+        {who died: the rows of its log that are batches done before}.
     title : str
     """
-    figure, (near, whole) = plt.subplots(2, figsize=(4.8, 6))
+    figure, (near, whole) = plt.subplots(2, figsize=(4.8, 6.4))
     end = max(log[:, 0].max() - deaths[name] for name, log in logs.items())
     for panel, left, right in ((near, -0.5, 1), (whole, -0.07 * end, 1.02 * end)):
         for row, (name, log) in enumerate(logs.items()):
+            is_pale = np.zeros(len(log), bool)
+            is_pale[pale.get(name, slice(0))] = True
             lanes = [(0, 0.5, SERIAL)] if name in together else [(0, 0, COLORS[0]), (1, 1, COLORS[1])]
             for who, below, color in lanes:
-                when = log[log[:, 1] == who, 0] - deaths[name]
-                when = when[(left < when) & (when < right)]
-                lane = 2.5 * row + below
-                panel.eventplot(when, lineoffsets=lane, linelengths=0.8, linewidths=0.7, colors=color)
+                for chosen, shade in ((~is_pale, color), (is_pale, _pale(color))):
+                    when = log[chosen & (log[:, 1] == who), 0] - deaths[name]
+                    when = when[(left < when) & (when < right)]
+                    lane = 2.5 * row + below
+                    panel.eventplot(when, lineoffsets=lane, linelengths=0.8, linewidths=0.7, colors=[shade])
         panel.axvline(0, color="k", lw=1)
         panel.set(xlim=(left, right), ylim=(2.5 * len(logs) - 0.9, -0.8), xlabel="seconds since the death")
         lanes, names = _lanes(logs, together)
         panel.set_yticks(lanes, names, fontsize=9)
         panel.grid(False)
-    for row, hole in enumerate(holes.values()):
-        if hole > 1:
-            whole.text(hole / 2, 2.5 * row + 0.5, f"{hole:.1f} s", ha="center", va="center")
+    for row, name in enumerate(logs):
+        _draw_wait(whole, 2.5 * row + 0.5, waits.get(name, {}))
+    parts = [Patch(color=color, label=what) for what, color in zip(next(iter(waits.values())), WAITS)]
+    figure.legend(handles=parts, loc="outside lower center", ncols=len(parts), fontsize=8, columnspacing=1)
     figure.suptitle(title, x=0.02, ha="left")
     plt.show()
+
+
+def _pale(color):
+    """A colour, mixed with white."""
+    return tuple(0.65 + 0.35 * part for part in to_rgb(color))
+
+
+def _draw_wait(panel, middle, wait):
+    """Draw the parts of a wait, {what: seconds}, from 0 on."""
+    since = 0
+    for (_, seconds), color in zip(wait.items(), WAITS):
+        panel.barh(middle, seconds, height=1.5, left=since, color=color, linewidth=0)
+        if seconds > 1:
+            panel.text(since + seconds / 2, middle, f"{seconds:.1f} s", ha="center", va="center", fontsize=9)
+        since += seconds
 
 
 def _lanes(logs, together):
@@ -95,7 +121,7 @@ def _lanes(logs, together):
 
 
 def draw_call(batches, pushed, *, title):
-    """Draw the batches of a call that worker 1 had pushed when it was killed, and all of them again, by worker 0.
+    """Draw the batches of a call that worker 1 had pushed when killed, the one in work, and all of them by worker 0.
 
     Parameters
     ----------
@@ -113,8 +139,10 @@ def draw_call(batches, pushed, *, title):
             axis.add_patch(plt.Rectangle((batch + 0.06, row - 0.3), 0.88, 0.6, **look))
             number_color = "white" if is_done else SERIAL
             axis.text(batch + 0.5, row, batch + 1, color=number_color, ha="center", va="center")
-    axis.plot([pushed] * 2, [-0.55, 0.4], color="k")
-    axis.text(pushed, -0.6, "killed", ha="center", va="bottom")
+    if pushed < batches:
+        axis.add_patch(plt.Rectangle((pushed + 0.06, -0.3), 0.44, 0.6, color=_pale(COLORS[1])))
+    axis.plot([pushed + 0.5] * 2, [-0.55, -0.3], color="k")
+    axis.text(pushed + 0.5, -0.6, "killed", ha="center", va="bottom")
     axis.set(xlim=(-0.1, batches + 0.1), ylim=(1.5, -1.05), title=title)
     axis.set_yticks([0, 1], ["worker 1", "worker 0,\nthe same call"])
     axis.set_xticks([])

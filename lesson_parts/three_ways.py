@@ -5,7 +5,6 @@ between its pull and its own push.
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import tensorflow as tf
@@ -186,19 +185,3 @@ class Hogwild:
         self.log.append((time.time(), thread, loss, late))
         if slow == 1:
             self.took[thread].append(time.perf_counter() - begin)
-
-
-def run_threads(model, lr, *batches, before=None):
-    """Train with a thread for each iterator of batches; returns their futures.
-
-    before(batch, model), if given, is called before each step.
-    """
-
-    def work(thread, batches):
-        for batch in batches:
-            if before:
-                before(batch, model)
-            model.step(thread, batch, lr)
-
-    with ThreadPoolExecutor(len(batches)) as pool:
-        return [pool.submit(work, *each) for each in enumerate(batches)]

@@ -74,6 +74,7 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
         "lesson_parts.three_ways": "loss_and_gradients rank_step OnServer pull_and_push Hogwild",
     },
     "18": {"helpers.cluster.sharded_tables": "make_table"},
+    "20": {"lesson_parts.three_ways": "all_or_none rank_step"},
     "21": {
         "lesson_parts.resumable": "Progress next_words next_batch",
         "lesson_parts.checkpoints": "save_checkpoint read_checkpoint restore_checkpoint",

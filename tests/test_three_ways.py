@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lesson_parts.three_ways import all_or_none, run_threads
+from lesson_parts.three_ways import all_or_none
 
 
 def test_no_table_is_changed_before_all_sums_have_come():
@@ -26,18 +26,3 @@ def test_no_table_is_changed_before_all_sums_have_come():
     assert not np.any(tables)
     step(tf.constant(True))
     assert np.array_equal(tables, [[[1, 1], [0, 0], [1, 1]]] * 2)
-
-
-def test_each_thread_calls_before_with_its_batch_and_the_model_and_then_steps():
-    class Model:
-        def __init__(self):
-            self.seen = {0: [], 1: []}
-
-        def step(self, thread, batch, lr):
-            self.seen[thread].append((batch, lr))
-
-    model, announced = Model(), []
-    futures = run_threads(model, 0.5, [0, 2], [1], before=lambda *found: announced.append(found))
-    assert [future.result() for future in futures] == [None, None]
-    assert sorted(announced, key=lambda found: found[0]) == [(batch, model) for batch in range(3)]
-    assert model.seen == {0: [(0, 0.5), (2, 0.5)], 1: [(1, 0.5)]}
