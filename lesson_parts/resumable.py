@@ -55,6 +55,35 @@ def part_of(n, rank, size):
     return slice(n * rank // size, n * (rank + 1) // size)
 
 
+def contexts_near(words, text, window, rng):
+    """Draw a context for each position in the text.
+
+    Parameters
+    ----------
+    words : int64 array [n]
+        Positions in the text, which is a ring.
+    text : int64 array
+    window : int
+        Each word draws its reach between 1 and this, then a distance between 1 and its reach, then a side.
+    rng : np.random.Generator
+
+    Returns
+    -------
+    int64 array [n]
+        Ids.
+    """
+    reach = rng.integers(1, window + 1, len(words))
+    distance = rng.integers(1, reach + 1)
+    side = rng.choice([-1, 1], len(words))
+    return text[(words + distance * side) % len(text)]
+
+
+def log_uniform_ids(n, vocab, rng):
+    """Draw n ids below vocab, int64 [n]: id k with probability log((k + 2) / (k + 1)) / log(vocab + 1)."""
+    draws = np.exp(rng.random(n) * np.log(vocab + 1))
+    return draws.astype(np.int64) - 1
+
+
 def next_batch(progress, text, recipe):
     """Return what all ranks train on in a step; moves `progress`.
 
@@ -73,13 +102,11 @@ def next_batch(progress, text, recipe):
     rng = np.random.default_rng()
     rng.bit_generator.state = progress.random
     words = next_words(progress, len(text), recipe.batch)
-    reach = rng.integers(1, recipe.window + 1, len(words))
-    distance = rng.integers(1, reach + 1) * rng.choice([-1, 1], len(words))
-    draws = np.exp(rng.random(recipe.negatives) * np.log(recipe.vocab + 1))
+    contexts = contexts_near(words, text, recipe.window, rng)
+    negatives = log_uniform_ids(recipe.negatives, recipe.vocab, rng)
     progress.random = rng.bit_generator.state
     progress.step += 1
-    contexts = text[(words + distance) % len(text)]
-    return text[words], contexts, draws.astype(np.int64) - 1
+    return text[words], contexts, negatives
 
 
 def start_model(recipe, biases):

@@ -18,7 +18,7 @@ from lesson_parts.killed import kill_after
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 MARKS = (
     "class Progress", "import Recipe", "def next_words", "def next_batch", "def compile_update", "def train_one",
-    "def save_checkpoint", "def read_checkpoint", "def restore_checkpoint", "def restore_on_ranks",
+    "def start_model", "def save_checkpoint", "def read_checkpoint", "def restore_checkpoint", "def restore_on_ranks",
     "def largest_difference",
 )  # fmt: skip
 book = shown("21", *MARKS)
