@@ -10,7 +10,7 @@ import psutil
 import tensorflow as tf
 
 from helpers.cluster.sharded_tables import bundle, lookup, make_table, shards
-from helpers.plots import COLORS, SERIAL, gantt
+from helpers.plots import SERIAL, gantt
 from helpers.word2vec.model import merge
 
 STEPS = 20  # of a bundle
@@ -19,10 +19,10 @@ COMPUTES, WAITS = "computes", "waits"  # what a rank does in a step beside its c
 PARTS = {
     COMPUTES: SERIAL,
     WAITS: "#dddddd",
-    "ids": COLORS[0],
-    "rows": COLORS[1],
-    "gradients": COLORS[2],
-    "dense layers": COLORS[3],
+    "ids": "#332288",  # not the colours of ranks
+    "rows": "#44AA99",
+    "gradients": "#882255",
+    "dense layers": "#AA7799",
 }
 
 # ---- Homes without ranks
