@@ -164,8 +164,9 @@ def test_recorded_costs_are_the_medians_of_three_runs():
 def test_tables_have_the_readers_rounds_and_count_those_that_do_not_cross():
     bench = json.loads(RECORDED.read_text())
     yours = {100: [0.8, 1.2, 0.9]}
-    shown = recorded.verdict_table(bench, yours, lambda words: "neither", lambda ratios, leads: len(ratios)).data
-    assert "| 100 | 0.8 to 1.2 |" in shown and "**6**" in shown and "| 651 | not timed |" in shown
+    shown = recorded.verdict_table(bench, yours, lambda words: "neither", lambda ratios, leads: max(ratios)).data
+    assert "| 100 | 0.8 to 1.2 |" in shown and "| neither after 2 s | **1.2** |" in shown  # own rounds decide
+    assert "| 651 | not timed |" in shown
     never, half = ([1, 1], [2, 2]), ([1, 3], [2, 2])
     shown = recorded.crossovers_table(bench, [64, 256], {"nce": [half, never, half], "sgns": [never]}).data
     assert "1 of 3 do not cross" in shown and "add larger vocabularies" in shown
