@@ -52,9 +52,9 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
     -------
     tables : list of two float32 arrays [V, dim]
         Centers and contexts; on ranks those that all have in common.
-    bytes_per_word : float
-        Of this rank, with the last exchange, of all rows of both tables. (`train_blocks` exchanges all centers,
-        which are the vectors; `merge_contexts` the other table.)
+    sent, at_end : float
+        Bytes of this rank for each of its words: between intervals, and in the last exchange, of all rows of both
+        tables. (`train_blocks` exchanges all centers, which are the vectors; `merge_contexts` the other table.)
     """
     kept, noted, ended = [], [], []
     between = merge if factors is None else noting(merge, factors, [] if steps is None else steps)
@@ -72,6 +72,7 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
     def watch(part, steps=0):
         if part == "last exchange":
             ended.append(True)
+            note()
         yield
 
     def merge_now(total, squares):
@@ -82,7 +83,8 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
         merge_contexts(*kept, at_end, hvd)
     note()
     words = options["epochs"] * len(text)
-    return kept[1], (noted[1] - noted[0]) / words
+    sent, at_end = np.diff(noted) / words
+    return kept[1], sent, at_end
 
 
 def merge_contexts(tables, common, merge, hvd):
@@ -124,8 +126,8 @@ def train_on_rank(parts, vocab, merge, **options):
     Returns
     -------
     tables : list of two float32 arrays [V, dim]
-    bytes_per_word : float
-        That rank 0 has sent for each of its words.
+    sent, at_end : float
+        Bytes that rank 0 has sent for each of its words, see `train_text`.
     factor : float
         The median of the factors that `noting` notes.
     steps : float32 array [n]
@@ -135,10 +137,10 @@ def train_on_rank(parts, vocab, merge, **options):
 
     factors, steps = [], []
     text = parts[hvd.rank()]
-    tables, sent = train_text(text, vocab, hvd=hvd, merge=merge, factors=factors, steps=steps, **options)
+    tables, sent, at_end = train_text(text, vocab, hvd=hvd, merge=merge, factors=factors, steps=steps, **options)
     if hvd.rank() > 0:
         return None
-    return tables, sent, median(factors or [np.nan]), np.concatenate([NO_STEPS, *steps])
+    return tables, sent, at_end, median(factors or [np.nan]), np.concatenate([NO_STEPS, *steps])
 
 
 # ---- What came out
@@ -152,24 +154,22 @@ class Outcome:
     ----------
     loss : float
         The mean of a held-out pair, in nats.
-    wordsim : float
-        WordSim-353; of a first seed only, else nan.
-    sent : float
-        Bytes that a rank sent for each of its words.
+    tables : list of two float32 arrays [V, dim], or None
+        Of a first seed only: of the others nobody asks for them.
+    sent, at_end : float
+        Bytes that a rank sent for each of its words, between intervals and in the last exchange.
     factor : float
         By what a merge multiplied the sum of changes, see `noting`.
     steps : float32 array [n]
         How long merged changes were, see `noting`.
-    rows : float32 array [2, V]
-        How long the rows of both tables are at the end.
     """
 
     loss: float
-    wordsim: float
+    tables: list | None
     sent: float
+    at_end: float
     factor: float
     steps: np.ndarray
-    rows: np.ndarray
 
 
 class Runs:
@@ -189,7 +189,7 @@ class Runs:
     found : dict
         Of each name the outcomes, one for each seed.
     covered : int
-        Pairs of WordSim-353 that the vocabulary has.
+        Pairs of WordSim-353 that the vocabulary has, after a call of `wordsim`.
     """
 
     def __init__(self, ids, held_out, vocab, epochs=3):
@@ -207,31 +207,24 @@ class Runs:
         blocks = cut_blocks(padded, 0, 1, noise, rng, BLOCKS)
         return blocks.reshape(-1, blocks.shape[-1])
 
-    def held_out_loss(self, tables):
-        """The mean loss of a held-out pair with its random words, in nats."""
+    def held_out_loss(self, tables, factor=1.0):
+        """The mean loss of a held-out pair with its random words, in nats, with all centers times `factor`."""
         labels, weights = pair_weights(BLOCKS)
         centers = self._test[:, BLOCKS.window : BLOCKS.window + BLOCKS.tokens]
         known = (centers > 0)[:, :, np.newaxis].astype(np.float32)
-        return float(block_loss(tables[0][centers], tables[1][self._test], labels, weights * known))
+        return float(block_loss(factor * tables[0][centers], tables[1][self._test], labels, weights * known))
 
-    def _keep(self, name, tables, sent, factor, steps):
-        from helpers.word2vec import scores, to_keyed_vectors  # here: ranks do without gensim
-
-        wordsim = np.nan
-        if name not in self.found:  # the first seed: of the others nobody asks for it
-            score = scores(to_keyed_vectors(tables[0][1:], self.vocab.words[1:]))
-            self.covered = round(353 * score["wordsim353_coverage"])
-            wordsim = score["wordsim353"]
-        loss, rows = self.held_out_loss(tables), np.linalg.norm(tables, axis=-1)
-        outcome = Outcome(loss, wordsim, sent, factor, steps, rows)
-        self.found.setdefault(name, []).append(outcome)
+    def _keep(self, name, tables, *rest):
+        loss = self.held_out_loss(tables)
+        first = name not in self.found
+        self.found.setdefault(name, []).append(Outcome(loss, tables if first else None, *rest))
 
     def alone(self, name, seeds=(0,), **options):
         """Train in this process, once with each seed. options: of `train_blocks`."""
         self.found.pop(name, None)
         for seed in seeds:
-            tables, _ = train_text(self.ids, self.vocab, epochs=self.epochs, seed=seed, **options)
-            self._keep(name, tables, 0.0, 1.0, NO_STEPS)
+            tables, *_ = train_text(self.ids, self.vocab, epochs=self.epochs, seed=seed, **options)
+            self._keep(name, tables, 0.0, 0.0, 1.0, NO_STEPS)
 
     def on(self, ranks, name, blocks, lr, merge, seeds=(0,), **options):
         """Train on ranks, each an equal part of the text, once with each seed. options: of `train_text`."""
@@ -253,7 +246,7 @@ class Runs:
 
     def each_seed(self, name, than="1 rank"):
         """`above` as it stands in a table: "0.14, 0.15"."""
-        return ", ".join(f"{more:.2f}" for more in self.above(name, than))
+        return ", ".join(f"{more:z.2f}" for more in self.above(name, than))
 
     # the rest is of the first seed, which all runs have, but for `table`
 
@@ -262,12 +255,31 @@ class Runs:
         return self.above(name, than)[0]
 
     def sent(self, name):
-        """Bytes that a rank sent for each of its words; nan where they are not counted."""
+        """Bytes that a rank sent between intervals for each of its words; nan where they are not counted."""
         return self.found[name][0].sent
+
+    def at_end(self, name):
+        """The same in the last exchange, of all rows."""
+        return self.found[name][0].at_end
 
     def wordsim(self, name):
         """WordSim-353."""
-        return self.found[name][0].wordsim
+        from helpers.word2vec import scores, to_keyed_vectors  # here: ranks do without gensim
+
+        vectors = self.found[name][0].tables[0]
+        score = scores(to_keyed_vectors(vectors[1:], self.vocab.words[1:]))
+        self.covered = round(353 * score["wordsim353_coverage"])
+        return score["wordsim353"]
+
+    def shortened(self, name):
+        """Multiply all centers by 0.9, 0.8 and so on, as long as the loss falls: the lowest loss, and its factor."""
+        tables, loss, factor = self.found[name][0].tables, self.losses(name)[0], 1.0
+        while True:
+            shorter = round(factor - 0.1, 1)
+            found = self.held_out_loss(tables, shorter)
+            if not found < loss:
+                return loss, factor
+            loss, factor = found, shorter
 
     def factor(self, name):
         """By what the sum of changes was multiplied, see `noting`: 1 is the sum, 1 / ranks the mean."""
@@ -279,7 +291,7 @@ class Runs:
 
     def rows(self, name):
         """How long the rows of both tables are at the end: float32 [2, V]."""
-        return self.found[name][0].rows
+        return np.linalg.norm(self.found[name][0].tables, axis=-1)
 
     def table(self, *names):
         """A row for each name: held-out loss and how much above one rank's, of each seed; bytes a word."""
