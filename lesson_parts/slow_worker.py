@@ -176,6 +176,25 @@ def kept_in_pauses(log, turns, name="slow"):
     return np.array(shares)
 
 
+def at_each_pause(log, turns, name="slow"):
+    """What happened at each pause amid the training, in slow (or "taken") turns.
+
+    Returns
+    -------
+    int array
+        [2, pauses]: the batches that worker 0 ended in the pause, and the staleness of worker 1's next one.
+    """
+    of_0, of_1 = (log[log[:, 1] == who] for who in (0, 1))
+    found = []
+    for turn in turns:
+        what, begin, end = turn
+        amid = what == PAUSES[name] and log[:, 0].min() < begin and end < of_0[:, 0].max()
+        after = of_1[of_1[:, 0] > end]
+        if amid and len(after):
+            found.append([len(during(of_0, [turn], what)), after[after[:, 0].argmin(), 3]])
+    return np.array(found, int).reshape(-1, 2).T
+
+
 def last_loss(log, batches=40):
     """The mean loss of the batches that ended last."""
     return log[log[:, 0].argsort(), 2][-batches:].mean()
@@ -206,7 +225,7 @@ def summary(log, turns, pairs, batches):
 
 
 def costs_table(costs, by_exercise):
-    """A table with a line for each way; without a straggler only its loss and staleness.
+    """A table with a line for each way, its paces in thousand pairs/s.
 
     Parameters
     ----------
@@ -217,12 +236,12 @@ def costs_table(costs, by_exercise):
     """
     rows = []
     for way, of in costs.items():
-        pace, left = "", ""
-        if "slow" in of:
-            pace = median_and_range(of["slow"] / 1e3, 0)
+        healthy, slow = (median_and_range(of[turns] / 1e3, 0) if turns in of else "" for turns in ("healthy", "slow"))
+        left = ""
+        if slow:
             left = f"{np.median(of['slow']) / np.median(of['healthy']):.0%}"
-        rows.append([way, pace, left, by_exercise[way], f"{of['stalest']:.0f}", f"{of['loss']:.3f}"])
-    columns = ["thousand pairs/s with the straggler", "left", "by exercise 1"]
+        rows.append([way, healthy, slow, left, by_exercise[way], f"{of['stalest']:.0f}", f"{of['loss']:.3f}"])
+    columns = ["healthy", "with the straggler", "left", "by exercise 1"]
     return table(["", *columns, "highest staleness", "final loss"], rows)
 
 
@@ -241,6 +260,8 @@ def typical_turn(log, turns):
 def draw_second(runs, title):
     """Draw a second of each way, a mark where a batch ends: a typical slow turn, its pauses in grey.
 
+    Hatched is the time between the turn before and this one, in which the brake starts.
+
     Parameters
     ----------
     runs : dict of str to (array, list)
@@ -254,6 +275,10 @@ def draw_second(runs, title):
         for name, stood, went_on in turns:
             if name == "pause" and begin - 0.1 < stood < end:
                 ax.axvspan(1e3 * (stood - begin), 1e3 * (went_on - begin), color=SERIAL, alpha=0.25, linewidth=0)
+        before = [ended - begin for name, _, ended in turns if name == "healthy" and ended <= begin]
+        if before:
+            hatched = {"facecolor": "none", "edgecolor": SERIAL, "hatch": "////", "alpha": 0.4, "linewidth": 0}
+            ax.axvspan(1e3 * max(before), 0, **hatched)
         for who in (0, 1):
             ended = log[log[:, 1] == who, 0] - begin
             ax.eventplot(1e3 * ended, lineoffsets=who, linelengths=0.8, linewidths=1.3, colors=COLORS[who])
@@ -262,7 +287,9 @@ def draw_second(runs, title):
         ax.set_title(f"{way}: in pauses worker 0 keeps {kept:.0%} of its pace", loc="left", fontsize=10)
         ax.grid(False)
     axes[0].get_figure().suptitle(title)
-    axes[-1].set_xlabel("ms; a mark is the end of a batch of worker 0 or 1;\ngrey: worker 1 is paused")
+    axes[-1].set_xlabel(
+        "ms; a mark is the end of a batch of worker 0 or 1;\ngrey: worker 1 is paused; hatched: the brake starts"
+    )
     plt.show()
 
 
@@ -277,19 +304,22 @@ def draw_rates(rates, ends, before):
     before : float
         The loss without this training.
     """
-    colors = iter(COLORS)
+    colors = dict(zip([way for way in ends if way != "serial"], COLORS)) | {"serial": SERIAL}
     top = 3 * before
-    for place, (way, losses) in enumerate(ends.items()):
-        color, width = (SERIAL, 7) if way == "serial" else (next(colors), 1.5)
+    for way, losses in ends.items():
+        color, width = colors[way], 7 if way == "serial" else 1.5
         fits = np.array(losses) < top  # not NaN
         line = plt.plot(rates, np.where(fits, losses, np.nan), "o-", color=color, lw=width, ms=width + 3)
         line[0].set_alpha(0.4 if way == "serial" else 1)
-        gone = np.array(rates)[~fits] * 1.06 ** (place - 1)  # side by side
-        plt.plot(gone, np.full(len(gone), 0.95 * top), "x", color=color, ms=7, mew=2)
         if fits.any():
             last = np.flatnonzero(fits)[-1]
             beside = (9, -6 if way == "serial" else 0)
             plt.annotate(way, (rates[last], losses[last]), beside, textcoords="offset points", color=color, va="center")
+    for place, rate in enumerate(rates):
+        gone = [way for way in ends if not ends[way][place] < top]
+        for nth, way in enumerate(gone):  # side by side
+            beside = 1.06 ** (nth - (len(gone) - 1) / 2)
+            plt.plot(rate * beside, 0.95 * top, "x", color=colors[way], ms=7, mew=2)
     plt.axhline(before, color="k", linestyle=":")
     plt.text(rates[0], before + 0.02 * top, "before", va="bottom")
     plt.text(rates[0], 0.95 * top, "x: off the scale", va="center")

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from lesson_parts.slow_worker import (
+    at_each_pause,
     batches_of_each,
     costs_table,
     during,
@@ -45,6 +46,15 @@ def test_the_pace_of_each_and_what_worker_0_keeps_of_it_in_the_pauses():
     assert throughputs(LOG, turns, pairs=3).keys() == {"healthy", "slow"}
 
 
+def test_a_pause_makes_the_next_push_of_worker_1_late_or_not():
+    turns = [*TURNS, ("pause", 1, 1.2), ("taken pause", 1.3, 1.5), ("pause", 1.5, 1.7), ("pause", 3.8, 4)]
+    log = LOG.copy()
+    log[(log[:, 1] == 1) & (log[:, 0] > 1.7), 3] = 3  # its second batch of the slow turn, and all later ones
+    assert at_each_pause(log, turns).tolist() == [[2, 2], [0, 3]]  # the last pause is not amid the training
+    assert at_each_pause(log, turns, "taken").tolist() == [[2], [3]]
+    assert at_each_pause(log, TURNS).shape == (2, 0)
+
+
 def test_turns_whose_core_is_taken_are_counted_apart():
     turns = [("healthy", 0, 1), ("slow", 1, 2), ("pause", 1, 1.2), ("healthy", 2, 3), ("taken", 3, 3.8)]
     turns.append(("taken pause", 3.1, 3.5))
@@ -58,8 +68,8 @@ def test_a_line_for_each_way():
     costs = {"ranks": summary(LOG, TURNS, 3000, 10), "serial": summary(LOG, [], 3000, 10)}
     lines = costs_table(costs, {"ranks": "20%", "serial": ""}).data.split("\n")
     assert lines[2:] == [
-        "| ranks | 36 (36 to 36) | 60% | 20% | 0 | 4.000 |",
-        "| serial |  |  |  | 0 | 4.000 |",
+        "| ranks | 60 (60 to 60) | 36 (36 to 36) | 60% | 20% | 0 | 4.000 |",
+        "| serial |  |  |  |  | 0 | 4.000 |",
     ]
 
 
