@@ -39,7 +39,7 @@ from lesson_parts.turns import count_messages
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 CELLS = {  # of each lesson the cells that define its models and batches, by a text in them
-    28: ("def twenty(", "def model_of(", "def step_of("),
+    28: ("def twenty(", "def model_of(", "def averaging(", "def step_of("),
     29: (
         *("from lesson_parts.dates import", "x, y = examples(", "class Encoder(", "class Decoder(", "class Seq2seq("),
         *("def compiled_step(", "def date_loss(", "def date_batches(", "def sources("),
