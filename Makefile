@@ -15,9 +15,11 @@ help: ## list these commands
 setup: ## build .venv if it is not there, which takes a few minutes (PYTHON=python3.12 chooses the Python)
 	@$(PYTHON) tools/setup_venv.py
 
-lab: setup ## open JupyterLab on the notebooks
+lab: setup ## open JupyterLab on lesson 00, the table of contents beside it
+	@[ -d build/lab ] || $(RUN) -m jupyterlab workspaces import --LabWorkspaceImportApp.workspaces_dir=build/lab \
+		tools/lab/beside_the_contents.json >/dev/null
 	@$(RUN) -m jupyterlab --notebook-dir=. --ip=127.0.0.1 --LabApp.app_settings_dir="$$PWD/tools/lab" \
-		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB)
+		--LabApp.workspaces_dir="$$PWD/build/lab" --LabApp.default_url=/lab/workspaces/course $(LAB)
 
 run: setup ## execute every notebook, and render the book of what came out
 	@rm -rf build/run; $(RUN) tools/run_notebooks.py; code=$$?; { [ $$code = 130 ] || { $(call render,build/run,book,html) && echo build/book/index.html; }; } && exit $$code

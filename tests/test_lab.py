@@ -100,7 +100,7 @@ def menu(page, name, entry):
 @pytest.fixture(scope="module")
 def notebooks(tmp_path_factory):
     """The folder of the notebooks that JupyterLab shows: a copy, in a path with a space."""
-    folder = copied(tmp_path_factory.mktemp("a course"), "notebooks", "tools", "benchmarks", "figures")
+    folder = copied(tmp_path_factory.mktemp("a course"), "notebooks", "tools", "benchmarks", "figures", "docs")
     return folder / "notebooks"
 
 
@@ -144,14 +144,20 @@ def processes_of(notebooks):
     return {p for p in psutil.process_iter() if environment_of(p).get("JUPYTER_CONFIG_DIR") == config}
 
 
-def test_a_good_start(page, notebooks):
-    """00 is open, the file browser shows the notebooks in order, contents are in the side bar, no pop-up."""
-    assert page.evaluate("jupyterapp.shell.currentWidget.context.path") == "notebooks/00_start_here.ipynb"
-    names = page.locator(".jp-DirListing-itemText").all_inner_texts()
-    assert names == sorted(path.name for path in notebooks.glob("*.ipynb"))
+def test_a_good_start(page):
+    """00 is open, beside it the contents, whose links open lessons; the outline is in the side bar, no pop-up."""
+    current = "jupyterapp.shell.currentWidget.context.path"
+    assert page.evaluate(current) == "notebooks/00_start_here.ipynb"
+    contents, lesson = page.locator(".jp-MarkdownViewer"), page.locator(".jp-NotebookPanel:visible")
+    contents.get_by_text("The core path").wait_for()
+    left, right = contents.bounding_box(), lesson.bounding_box()
+    assert left["x"] + left["width"] <= right["x"] and left["width"] < right["width"]
     assert page.locator(".jp-SideBar [data-id='table-of-contents']").count() == 1
     page.wait_for_timeout(2_000)
     assert page.locator(".Toastify__toast").count() == 0
+    contents.get_by_role("link", name="03 Skip-gram pairs").click()
+    wait_for(lambda: page.evaluate(current) == "notebooks/03_skipgram_pairs.ipynb")
+    do(page, "jupyterapp.shell.currentWidget.close()")
 
 
 def test_drawings_are_shown(page):

@@ -153,7 +153,7 @@ class Memory:
         del os.environ[MARK]
 
     def watch(self):
-        while not self.over.wait(0.5):
+        while not self.over.wait(2):  # to look takes as long as a small step, and holds up who is looked at
             self.peak = max(self.peak, sum(map(self.memory_of, psutil.process_iter())))
 
     def memory_of(self, process):
