@@ -18,7 +18,6 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOK = "notebooks/00_start_here.ipynb"
 WIDTH, HEIGHT = 1300, 800
 UP_TO_THE_FIRST_PX = """async () => {
     const notebook = jupyterapp.shell.currentWidget.content
@@ -38,7 +37,7 @@ def main():
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         with lab() as (address, token):
-            page.goto(f"{address}/lab/tree/{NOTEBOOK}?token={token}")
+            page.goto(f"{address}/lab/workspaces/course?token={token}")
             page.wait_for_selector(".jp-NotebookPanel .jp-Cell")
             page.evaluate(UP_TO_THE_FIRST_PX)
             page.wait_for_timeout(1000)
@@ -57,11 +56,15 @@ def lab():
         port = probe.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("notebooks", "figures"):
+        for name in ("notebooks", "figures", "docs"):
             shutil.copytree(ROOT / name, Path(folder, name))
         settings = ROOT / "tools" / "lab"
+        of_workspaces = f"{folder}/build/lab"
+        layout = [settings / "beside_the_contents.json", f"--LabWorkspaceImportApp.workspaces_dir={of_workspaces}"]
+        subprocess.run([sys.executable, "-m", "jupyterlab", "workspaces", "import", *layout], check=True)
         options = [f"--notebook-dir={folder}", f"--LabApp.app_settings_dir={settings}", f"--ServerApp.port={port}"]
         options += ["--ServerApp.port_retries=0", "--LabApp.expose_app_in_browser=True"]
+        options += [f"--LabApp.workspaces_dir={of_workspaces}"]
         command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--log-level=ERROR", *options]
         server = subprocess.Popen(command, env={**os.environ, "JUPYTER_TOKEN": token})
         try:
