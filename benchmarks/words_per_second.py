@@ -295,15 +295,16 @@ def draw(rows, corpus, path):
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
+    from matplotlib.colors import to_rgba
 
     from helpers.plots import COLORS, SERIAL, use_style
 
     use_style()
     names = [f"{short(row)}, {row['ranks']}" for row in rows]
     gensim = next(row for row in rows if row["system"] == "gensim")
-    colors = {"graph": COLORS[1], "blocks": COLORS[0], "threads": COLORS[0], "gensim": COLORS[2], "canonical": SERIAL}
+    colors = {"graph": COLORS[1], "blocks": COLORS[0], "threads": COLORS[3], "gensim": COLORS[2], "canonical": SERIAL}
     fig, (speed, scored) = plt.subplots(2, 1, figsize=(6, 6.5))  # legible on a phone, too
-    color = [colors.get(row["system"], COLORS[3]) for row in rows]
+    color = [to_rgba(colors.get(row["system"], "#E69F00"), 0.6 if row["ranks"] == 1 else 1) for row in rows]
     bars = speed.barh(names, [row["words_per_s"] / 1e6 for row in rows], color=color)
     speed.bar_label(bars, [f"{row['words_per_s'] / gensim['words_per_s']:.2g} x" for row in rows], padding=3)
     speed.set(xlabel="million words/s", title=f"Speed on {corpus}, ranks or threads")
@@ -314,7 +315,7 @@ def draw(rows, corpus, path):
         wide = 0.75 / len(known)
         place = [j + wide * (i - (len(known) - 1) / 2) for j in range(len(SCORES))]
         heights = [rows[which][name] for name in SCORES]
-        scored.bar(place, heights, 0.92 * wide, color=color[which], alpha=0.6 if i == 0 else 1, label=names[which])
+        scored.bar(place, heights, 0.92 * wide, color=color[which], label=names[which])
     scored.set(xticks=range(len(SCORES)), xticklabels=SCORES.values(), ylabel="score")
     scored.set_title(f"Quality, mean of {rows[0]['repeats']} seeds")
     scored.legend()
