@@ -12,6 +12,7 @@ from helpers.plots import COLORS, SERIAL
 RECORD = ROOT / "benchmarks" / "results" / "words_per_second.json"
 SYSTEMS = {
     "blocks": ("the trainer of lesson 13", "rank", COLORS[0]),
+    "threads": ("the trainer of lesson 13", "thread", COLORS[3]),
     "gensim": ("gensim", "thread", COLORS[2]),
     "canonical": ("the usual Horovod loop", "rank", SERIAL),
 }
@@ -20,7 +21,7 @@ FULL = 190  # px of the longest bar
 
 def draw():
     """Write the figure: a bar for each system, its speed as a multiple of gensim's, and the score of its vectors."""
-    rows = json.loads(RECORD.read_text(encoding="utf-8"))
+    rows = [row for row in json.loads(RECORD.read_text(encoding="utf-8")) if row["system"] in SYSTEMS]
     (gensim,) = (row["words_per_s"] for row in rows if row["system"] == "gensim")
     fastest = max(row["words_per_s"] for row in rows)
     shapes = []
