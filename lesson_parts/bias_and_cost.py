@@ -1,36 +1,108 @@
-"""What lesson 06 measures itself: how steps take turns to be timed, and the figures of that and of where losses end."""
+"""What lesson 06 measures itself: steps and trainings that take turns, and the figures of that and of ends."""
+
+from time import perf_counter
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from helpers.plots import COLORS, SERIAL
+from helpers.plots import COLORS, SERIAL, table
 from lesson_parts.recorded import series
 
 
-def fastest_ms(call_ms, works, turns=3, steps=10):
-    """The fastest call of each function, in ms: array [works].
+def rounds_ms(steps, rounds=3, calls=5):
+    """Time steps that take turns.
 
-    They take turns, a few calls each, and a first turn warms up.
+    Parameters
+    ----------
+    steps : list of functions
+        Without arguments; each returns a tensor. Each is called once beforehand, which compiles it.
+    rounds : int
+    calls : int
+        Of a step in one round.
 
-    call_ms: of a function to the ms of one call. works: functions without arguments. turns, steps: how often each has
-    its turn, and its calls in one.
+    Returns
+    -------
+    float array [steps, rounds]
+        The ms of the fastest of these calls: other programs can only make one longer.
     """
-    times = [[] for _ in works]
-    for turn in range(1 + turns):
-        for work, its_times in zip(works, times):
-            found = [call_ms(work) for _ in range(steps)]
-            its_times.extend(found if turn > 0 else [])
-    return np.min(times, axis=1)
+    for step in steps:
+        step()
+    times = [[_fastest_ms(step, calls) for step in steps] for _ in range(rounds)]
+    return np.transpose(times)
 
 
-def grid_ms(call_ms, step_of, kinds, sizes):
-    """The ms of the step of each kind and size: array [kinds, sizes, 3 rounds], each the fastest of 5 calls.
+def _fastest_ms(step, calls):
+    times = []
+    for _ in range(calls):
+        begin = perf_counter()
+        step().numpy()  # waits for the result
+        times.append(perf_counter() - begin)
+    return 1000 * min(times)
 
-    call_ms: see `fastest_ms`. step_of: of a kind and a size to a function without arguments.
+
+def grid_ms(step_of, kinds, sizes, n):
+    """Time the step of each kind with each vocabulary, see `rounds_ms`.
+
+    Parameters
+    ----------
+    step_of : function
+        Of a loss, a sampler, a number of words and n to a function without arguments.
+    kinds : list of (str, str)
+        Loss and sampler.
+    sizes : list of int
+        Words of the vocabulary.
+    n : int
+        Samples.
+
+    Returns
+    -------
+    float array [kinds, sizes, 3 rounds]
     """
-    steps = [step_of(kind, size) for size in sizes for kind in kinds]
-    rounds = [fastest_ms(call_ms, steps, turns=1, steps=5) for _ in range(3)]
-    return np.reshape(rounds, [3, len(sizes), len(kinds)]).T
+    steps = [step_of(loss, sampler, words, n) for loss, sampler in kinds for words in sizes]
+    return rounds_ms(steps).reshape(len(kinds), len(sizes), -1)
+
+
+def race_in_turns(racers, batches, score, looks=3, seconds=1):
+    """Let trainings take turns.
+
+    Parameters
+    ----------
+    racers : dict of {str: (tables, step)}
+    batches : list of (centers, contexts)
+        Of all racers, in this order, and again from the first one.
+    score : function
+        Of the first table, an array, to a number.
+    looks : int
+    seconds : float
+        Of training before each look.
+
+    Returns
+    -------
+    dict of {str: list of (int, float)}
+        Of each racer at each look the pairs that it has seen, and its score.
+    """
+    for _, step in racers.values():
+        step(*batches[0])  # compiles
+    pairs_in_one = len(batches[0][0])
+    done = dict.fromkeys(racers, 0)
+    found = {name: [] for name in racers}
+    for _ in range(looks):
+        for name, (tables, step) in racers.items():
+            end = perf_counter() + seconds
+            while perf_counter() < end:
+                step(*batches[done[name] % len(batches)]).numpy()
+                done[name] += 1
+            found[name].append((pairs_in_one * done[name], score(tables[0].numpy())))
+    return found
+
+
+def race_table(found):
+    """Make a table of what `race_in_turns` returns, with a second between two looks."""
+    rows = []
+    for name, looks in found.items():
+        rows.append([name, *(f"{pairs / 1000:.0f} thousand pairs: {score:.2f}" for pairs, score in looks)])
+    heads = [f"after {second} s" for second, _ in enumerate(looks, 1)]
+    return table(["twins found", *heads], rows)
 
 
 def draw_ends(bars, E, title):
@@ -47,24 +119,6 @@ def draw_ends(bars, E, title):
     axis.set(title=title, ylabel="p at the least mean loss", ylim=(0, 0.66))
     axis.grid(False)
     axis.legend()
-    plt.show()
-
-
-def draw_costs(sizes, ms, full_alone, sampled_alone, title):
-    """Draw the time of a step against the vocabulary.
-
-    sizes: of the vocabulary. ms: [kinds, sizes], the full softmax first, then NCE with each sampler. full_alone,
-    sampled_alone: ms of the matrix products, [sizes] and one number.
-    """
-    _, axis = plt.subplots(figsize=(6, 4.2))
-    axis.loglog(sizes, ms[0], "o-", color=SERIAL, label="full softmax")
-    low, high = ms[1:].min(axis=0), ms[1:].max(axis=0)
-    axis.fill_between(sizes, low, high, color=COLORS[0], label="NCE, 64 samples: from sampler to sampler")
-    axis.loglog(sizes, full_alone, "k--", lw=1, label="full softmax, products alone")
-    axis.axhline(sampled_alone, color="k", ls=":", lw=1, label="NCE, products alone")
-    axis.set(title=title, xlabel="vocabulary, words", ylabel="one step, ms")
-    axis.set_ylim(sampled_alone / 2, None)
-    axis.legend(fontsize=9)
     plt.show()
 
 
@@ -92,18 +146,15 @@ def draw_step_times(bench, sizes, ms, title):
 
 
 def draw_twins(right, wrong, title):
-    """Draw a dot for each training, the samplers one below the other.
+    """Draw a dot for each training, a row for each way.
 
-    right, wrong: {sampler: the twins found with each seed}, with the right correction and with a wrong one.
+    right, wrong: {way: the twins found with each seed}, with the right correction, and below it with a wrong one.
     """
     _, axis = plt.subplots(figsize=(6, 3.6))
-    for found, mark, color, label in [
-        (right, "o", COLORS[0], "right correction"),
-        (wrong, "X", COLORS[3], "as if uniform"),
-    ]:
-        places = [list(right).index(sampler) for sampler in found for _ in found[sampler]]
-        axis.plot(np.concatenate(list(found.values())), places, mark, color=color, ms=8, alpha=0.6, label=label)
-    axis.set_yticks(range(len(right)), [name.replace(", ", ",\n") for name in right])
-    axis.set(title=title, xlabel="twins found, a dot for each seed", ylim=(len(right) - 0.4, -0.6))
-    axis.legend(loc="lower left")
+    ways = {**right, **wrong}
+    for row, (way, found) in enumerate(ways.items()):
+        mark, color = ("o", COLORS[0]) if way in right else ("X", COLORS[1])
+        axis.plot(found, [row] * len(found), mark, color=color, ms=8, alpha=0.6)
+    axis.set_yticks(range(len(ways)), [way.replace(", ", ",\n") for way in ways])
+    axis.set(title=title, xlabel="twins found, a dot for each seed", ylim=(len(ways) - 0.5, -0.5))
     plt.show()

@@ -65,34 +65,14 @@ def crossover(sizes, full_ms, sampled_ms):
     return sizes[last] * (sizes[last + 1] / sizes[last]) ** share
 
 
-def crossovers_table(bench, words, own):
-    """Where the times cross, in words for each sample: the reader's own with 64, and those recorded.
-
-    words: vocabularies [sizes]. own: of each loss the reader's (full_ms, sampled_ms) of each round, each [sizes].
-    """
+def crossovers_table(bench):
+    """Where the recorded times cross, in words and in words for each sample."""
     rows = []
-    for loss, rounds in own.items():
-        rows.append([f"{loss}, yours", "64", *_crossings(words, rounds)])
     for loss, n in TIMED:
         sizes, full, sampled = full_beside_sampled(bench, n, loss)
         runs = [crossover(sizes, *both) for both in zip(full, sampled)]
-        rows.append([f"{loss}, recorded", f"{n:,}", *_in_words(runs, n)])
-    return table(["", "samples", "equally fast at, words", "words / samples (3 rounds)"], rows)
-
-
-def _crossings(words, rounds):
-    """The two columns for the reader's rounds; those that do not cross between these words are counted."""
-    ends, why = [], ""
-    for full, sampled in rounds:
-        try:
-            ends.append(crossover(words, full, sampled))
-        except ValueError as error:
-            why = str(error)
-    if not ends:
-        return [why, ""]
-    middle, span = _in_words(ends, 64)
-    missing = len(rounds) - len(ends)
-    return [middle, f"{span}; {missing} of {len(rounds)} do not cross" if missing else span]
+        rows.append([loss, f"{n:,}", *_in_words(runs, n)])
+    return table(["recorded", "samples", "equally fast at, words", "words / samples (3 rounds)"], rows)
 
 
 def _in_words(ends, n):
@@ -101,20 +81,13 @@ def _in_words(ends, n):
     return [f"{middle:,.0f}", f"{middle / n:.1f} ({low_high(np.divide(ends, n), 1)})"]
 
 
-def draw_crossovers(bench, words, own, title):
-    """Draw the time of a step of the full softmax, divided by that of a sampled loss, against words / samples.
-
-    words, own: see `crossovers_table`; the reader's are rings beside the recorded lines.
-    """
+def draw_crossovers(bench, title):
+    """Draw the time of a step of the full softmax, divided by that of a sampled loss, against words / samples."""
     _, axis = plt.subplots(figsize=(5, 3.8))
     for (loss, n), mark, color in zip(TIMED, "sov^", COLORS):
         sizes, full, sampled = full_beside_sampled(bench, n, loss)
         ratio = np.median(full / sampled, axis=0)
-        axis.loglog(sizes / n, ratio, mark + "-", ms=4, color=color, label=f"{loss}, {n:,}, recorded")
-    for (loss, rounds), color in zip(own.items(), COLORS):  # in the order of TIMED
-        for full, sampled in rounds:
-            axis.loglog(np.divide(words, 64), full / sampled, "o", ms=9, color=color, fillstyle="none")
-        axis.plot([], [], "o", ms=9, color=color, fillstyle="none", label=f"{loss}, 64, yours")
+        axis.loglog(sizes / n, ratio, mark + "-", ms=4, color=color, label=f"{NAMES[loss]}, {n:,} samples")
     axis.axhline(1, color="k", ls="--", lw=1)
     axis.set(title=title, xlabel="words / samples", ylabel="time of a step: full / sampled")
     axis.set(xlim=(0.9, 12), ylim=(0.4, 20))
@@ -153,34 +126,43 @@ def raced(bench, words):
 
 
 def best_rates_table(bench):
-    """Of each loss: its rate, the pairs, and the range of the seeds at each look."""
+    """Of each loss: its rate, the pairs, and the range of the seeds at the last look."""
     rows = []
     for words, score in SCORES.items():
         found = raced(bench, words)
+        after = f"{found['sgns'].seconds[-1]:.0f} s"
         rows.append([f"{words:,} words: best rate", *(f"{run.lr:g}" for run in found.values())])
-        last = found["sgns"].seconds[-1]
-        rows.append([f"pairs in {last:.0f} s, thousand", *(f"{run.pairs[-1] / 1e3:,.0f}" for run in found.values())])
-        for look, seconds in enumerate(found["sgns"].seconds):
-            ranges = (low_high(run.scores[:, look], 3) for run in found.values())
-            rows.append([f"{score} after {two_digits(seconds)} s", *ranges])
+        rows.append([f"thousand pairs in {after}", *(f"{run.pairs[-1] / 1e3:,.0f}" for run in found.values())])
+        rows.append([f"{score} after {after}", *(low_high(run.scores[:, -1], 3) for run in found.values())])
     return table(["3 seeds", *LOSSES], rows)
 
 
-def draw_races(bench, title):
-    """Draw the scores against training time, 100 words above 651 above 10,000.
+def pairs_table(bench, words):
+    """The pairs that full softmax and NCE have seen at each look, and their scores, means of the seeds."""
+    full, sampled = (raced(bench, words)[loss] for loss in ("full_softmax", "nce"))
+    rows = []
+    for look, seconds in enumerate(full.seconds):
+        row = [f"{two_digits(seconds)} s"]
+        for run in (full, sampled):
+            row += [f"{run.pairs[look] / 1000:,.0f}", f"{run.scores[:, look].mean():.2f}"]
+        rows.append(row)
+    heads = ["full softmax: thousand pairs", SCORES[words], "NCE: thousand pairs", SCORES[words]]
+    return table(["after", *heads], rows)
 
-    Full softmax and NCE: means and bands from the worst seed to the best. The two other losses: means.
+
+def draw_races(bench, title):
+    """Draw the scores of full softmax and NCE against training time, 100 words above 651 above 10,000.
+
+    Means and bands from the worst seed to the best.
     """
     figure, axes = plt.subplots(3, 1, figsize=(6, 8))
-    styles = {"full_softmax": (SERIAL, "-"), "nce": (COLORS[0], "-")}
-    styles |= {"sampled_softmax": (COLORS[1], ":"), "sgns": (COLORS[2], "--")}
     for axis, (words, score) in zip(axes, SCORES.items()):
-        for loss, run in raced(bench, words).items():
-            color, style = styles[loss]
-            axis.semilogx(run.seconds, run.scores.mean(axis=0), style, color=color, label=NAMES[loss])
-            if style == "-":
-                low, high = run.scores.min(axis=0), run.scores.max(axis=0)
-                axis.fill_between(run.seconds, low, high, color=color, alpha=0.2, lw=0)
+        found = raced(bench, words)
+        for loss, color in (("full_softmax", SERIAL), ("nce", COLORS[0])):
+            run = found[loss]
+            axis.semilogx(run.seconds, run.scores.mean(axis=0), color=color, label=NAMES[loss])
+            low, high = run.scores.min(axis=0), run.scores.max(axis=0)
+            axis.fill_between(run.seconds, low, high, color=color, alpha=0.2, lw=0)
         axis.set_xticks(run.seconds, [two_digits(seconds) for seconds in run.seconds])
         axis.minorticks_off()
         axis.set(ylabel=f"{score} found")

@@ -161,12 +161,20 @@ def test_recorded_costs_are_the_medians_of_three_runs():
         assert row["ms"] == sorted(row["runs"])[1]
 
 
-def test_tables_have_the_readers_rounds_and_count_those_that_do_not_cross():
+def test_the_verdict_has_the_readers_rounds():
     bench = json.loads(RECORDED.read_text())
     yours = {100: [0.8, 1.2, 0.9]}
     shown = recorded.verdict_table(bench, yours, lambda words: "neither", lambda ratios, leads: max(ratios)).data
     assert "| 100 | 0.8 to 1.2 |" in shown and "| neither after 2 s | **1.2** |" in shown  # own rounds decide
     assert "| 651 | not timed |" in shown
-    never, half = ([1, 1], [2, 2]), ([1, 3], [2, 2])
-    shown = recorded.crossovers_table(bench, [64, 256], {"nce": [half, never, half], "sgns": [never]}).data
-    assert "1 of 3 do not cross" in shown and "add larger vocabularies" in shown
+
+
+def test_the_recorded_race_ended_as_lesson_06_says():
+    bench = json.loads(RECORDED.read_text())
+    for words, looks in ((651, range(5)), (10_000, [-1])):
+        runs = recorded.raced(bench, words)
+        for look in looks:
+            assert min(runs["nce"].scores[:, look]) > max(runs["full_softmax"].scores[:, look])
+    at_100 = recorded.raced(bench, 100)
+    nce, full = at_100["nce"].scores[:, -1], at_100["full_softmax"].scores[:, -1]
+    assert min(nce) <= max(full) and min(full) <= max(nce)  # neither leads
