@@ -59,6 +59,42 @@ def own_numbers(cluster):
     return iter(cluster.coordinator.create_per_worker_dataset(own_number))
 
 
+class Workers:
+    """The workers of a PSCluster, which take batches that this process hands out.
+
+    Parameters
+    ----------
+    cluster : PSCluster
+    centers, others : int32 array
+        All batches, as `draw_batches` returns them.
+    """
+
+    def __init__(self, cluster, centers, others):
+        self.coordinator = cluster.coordinator
+        self.batches = centers, others
+        self.numbers = own_numbers(cluster)
+
+    def step(self, model, pull_and_push):
+        """Make of pull_and_push(model, ids, lr, me) a function that can be scheduled; it returns a row of the log."""
+
+        @tf.function
+        def step(x, y, lr, who):
+            me = tf.cast(next(who), tf.float64)
+            return pull_and_push(model, (x, y), lr, me)
+
+        return step
+
+    def submit(self, step, batch, lr):
+        """Queue the batch with this number for any free worker; returns the promise of its row of the log."""
+        x, y = (tf.constant(side[batch]) for side in self.batches)
+        return self.coordinator.schedule(step, (x, y, tf.constant(lr), self.numbers))
+
+    def collect(self, promises):
+        """Wait until all is done; returns the log, with the row of each promise."""
+        self.coordinator.join()
+        return np.stack([promise.fetch() for promise in promises])
+
+
 # ---- The brake, and what is left under it
 
 
@@ -156,12 +192,6 @@ def batches_of_each(log, turns, name):
     return np.bincount(during(log, turns, name)[:, 1].astype(int), minlength=2)
 
 
-def pace_of_each(log, turns, name):
-    """Batches/s of worker 0 and of worker 1 in turns of this name: [2]; only whole turns count, if there are any."""
-    counted = counted_turns(log, turns, name)
-    return batches_of_each(log, counted, name) / sum(end - begin for _, begin, end in counted)
-
-
 def kept_in_pauses(log, turns, name="slow"):
     """The share of its healthy pace that worker 0 keeps while worker 1 stands still, in each slow (or "taken") turn."""
     of_0 = log[log[:, 1] == 0]
@@ -208,7 +238,7 @@ def summary(log, turns, pairs, batches):
     log : array
         A staleness below 0 marks a gradient that was dropped: it does not count as throughput.
     turns : list of (str, float, float)
-        For a run without a straggler none.
+        None for a run without a brake: then all of it is one healthy turn.
     pairs : int
         Of a batch.
     batches : int
@@ -219,6 +249,7 @@ def summary(log, turns, pairs, batches):
     dict
         "healthy" and "slow" (pairs/s of each such turn, if there are any), "stalest" and "loss".
     """
+    turns = turns or [("healthy", log[:, 0].min(), log[:, 0].max())]
     found = throughputs(log[log[:, 3] >= 0], turns, pairs)
     first = log[log[:, 0].argsort()][:batches]
     return found | {"stalest": log[:, 3].max(), "loss": last_loss(first, batches // 5)}
@@ -234,9 +265,13 @@ def costs_table(costs, by_exercise):
     by_exercise : dict of str to str
         {way: the share that exercise 1 says is left}.
     """
+
+    def pace(pairs):
+        return median_and_range(pairs / 1e3, 0) if len(pairs) > 1 else f"{pairs[0] / 1e3:.0f}"
+
     rows = []
     for way, of in costs.items():
-        healthy, slow = (median_and_range(of[turns] / 1e3, 0) if turns in of else "" for turns in ("healthy", "slow"))
+        healthy, slow = (pace(of[turns]) if turns in of else "" for turns in ("healthy", "slow"))
         left = ""
         if slow:
             left = f"{np.median(of['slow']) / np.median(of['healthy']):.0%}"
@@ -245,7 +280,87 @@ def costs_table(costs, by_exercise):
     return table(["", *columns, "highest staleness", "final loss"], rows)
 
 
+def servers_table(log, turns):
+    """A table with a line for each kind of turn: what is done of the healthy pace, and how many gradients are late.
+
+    "In the pauses" is what worker 0 does of its own healthy pace while worker 1 stands still.
+    """
+    kinds = {"healthy": "is healthy", "slow": "pauses, its core is free", "taken": "pauses, its core is taken"}
+    rows = []
+    for name, worker_1 in kinds.items():
+        both = median_and_range(100 * shares_left(log, turns, name), 0)
+        in_pauses = ""
+        if name in PAUSES:
+            in_pauses = median_and_range(100 * kept_in_pauses(log, turns, name), 0)
+        late = np.mean(during(log, turns, name)[:, 3] > 0)
+        rows.append([worker_1, in_pauses, both, f"{late:.0%}"])
+    columns = ["worker 0 in the pauses, % of its healthy pace", "both, % of their healthy pace", "late gradients"]
+    return table(["worker 1", *columns], rows)
+
+
+def rates_table(rates, ends, before):
+    """A table of the loss at the end, a line for each way; what ends more than a quarter above `before` fails.
+
+    Parameters
+    ----------
+    rates : list of float
+    ends : dict of str to list of float
+        {way: its loss at each rate}; NaN fails, too.
+    before : float
+        The loss without this training.
+    """
+    rows = []
+    for way, losses in ends.items():
+        rows.append([way, *(f"{loss:.2f}" if loss < 1.25 * before else "fails" for loss in losses)])
+    return table(["loss at a rate of", *(f"{rate:.0f}" for rate in rates)], rows)
+
+
+def late_table(logs, rate):
+    """A table with a line for each way: its loss at the end beside that of serial training, and how late it was.
+
+    Parameters
+    ----------
+    logs : dict of str to list of array
+        {way: its log for each order of the batches}, "serial" among them.
+    rate : float
+        The learning rate.
+    """
+    serial = np.array([last_loss(log) for log in logs["serial"]])
+    rows = []
+    for way, of_orders in logs.items():
+        losses = np.array([last_loss(log) for log in of_orders])
+        more = "" if way == "serial" else median_and_range(losses - serial)
+        late = np.concatenate(of_orders)[:, 3]
+        rows.append([way, median_and_range(losses), more, f"{np.mean(late > 0):.0%}", f"{late.max():.0f}"])
+    columns = ["loss", "more than serial", "late gradients", "highest staleness"]
+    return table([f"at a rate of {rate:.0f}", *columns], rows)
+
+
 # ---- Pictures
+
+
+def draw_pauses(core_free, core_taken):
+    """Draw the pauses: a bar for what worker 0 pushed in each, a dot for what worker 1's next gradient missed.
+
+    Parameters
+    ----------
+    core_free, core_taken : int array
+        [2, pauses], as `at_each_pause` returns them.
+    """
+    pushes, late = np.hstack([core_free, core_taken])
+    number, first_taken = np.arange(1, len(late) + 1), core_free.shape[1] + 0.5
+    shades = ["lightgrey"] * core_free.shape[1] + ["darkgrey"] * core_taken.shape[1]
+    plt.bar(number, pushes, color=shades, label="pushes of worker 0 in it")
+    plt.plot(number, late, "o", color=COLORS[1], label="missed by worker 1's next gradient")
+    top = 1.7 * max(pushes.max(), late.max(), 1)
+    plt.axvline(first_taken, ymax=0.73, color="k", linestyle=":")
+    plt.text(first_taken - 0.2, 0.67 * top, "core free", ha="right", va="center")
+    plt.text(first_taken + 0.2, 0.67 * top, "core taken", va="center")
+    plt.xticks(number[::4])
+    plt.xlabel("pause; very late: a gradient that misses 5 or more")
+    plt.ylabel("pushes")
+    plt.legend(loc="upper right")
+    plt.ylim(top=top)
 
 
 def typical_turn(log, turns):
@@ -284,7 +399,7 @@ def draw_second(runs, title):
             ax.eventplot(1e3 * ended, lineoffsets=who, linelengths=0.8, linewidths=1.3, colors=COLORS[who])
         ax.set(xlim=(-1e3 * around, 1e3 * (end - begin + around)), yticks=[0, 1], ylim=(1.6, -0.6))
         kept = np.median(kept_in_pauses(log, turns))
-        ax.set_title(f"{way}: in pauses worker 0 keeps {kept:.0%} of its pace", loc="left", fontsize=10)
+        ax.set_title(f"{way}: in pauses worker 0 does {kept:.0%} of its pace", loc="left", fontsize=10)
         ax.grid(False)
     axes[0].get_figure().suptitle(title)
     axes[-1].set_xlabel(

@@ -86,7 +86,7 @@ class OnServer:
     def __init__(self, cluster, tables):
         self.start = tables
         with cluster.strategy.scope():
-            self.tables = [tf.Variable(each) for each in tables]
+            self.tables = [tf.Variable(values) for values in tables]
             self.version = tf.Variable(0, dtype=tf.int64)
 
     def reset(self, tables=None):
@@ -101,11 +101,11 @@ class OnServer:
         with tf.control_dependencies([seen]):
             return seen, list(map(tf.gather, self.tables, ids))
 
-    def push(self, ids, found, seen, lr):
+    def push(self, ids, gradients, seen, lr):
         """Subtract gradients; returns the number of pushes since version `seen`."""
         pushed = [
-            each.scatter_sub(tf.IndexedSlices(lr * gradient, rows))
-            for each, rows, gradient in zip(self.tables, ids, found)
+            variable.scatter_sub(tf.IndexedSlices(lr * gradient, rows))
+            for variable, rows, gradient in zip(self.tables, ids, gradients)
         ]
         with tf.control_dependencies(pushed):
             return self.version.assign_add(1, read_value=True) - 1 - seen
@@ -124,8 +124,8 @@ def pull_and_push(model, ids, lr, me):
         The worker's number, float64.
     """
     seen, rows = model.pull(ids)
-    loss, found = loss_and_gradients(*rows)
-    late = model.push(ids, found, seen, lr)
+    loss, gradients = loss_and_gradients(*rows)
+    late = model.push(ids, gradients, seen, lr)
     with tf.control_dependencies([late]):
         now = tf.timestamp()
     loss, late = tf.cast(loss, tf.float64), tf.cast(late, tf.float64)

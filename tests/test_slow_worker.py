@@ -13,7 +13,9 @@ from lesson_parts.slow_worker import (
     during,
     kept_in_pauses,
     last_loss,
-    pace_of_each,
+    late_table,
+    rates_table,
+    servers_table,
     shares_left,
     summary,
     throughputs,
@@ -37,8 +39,7 @@ def test_throughputs_and_shares():
     assert list(batches_of_each(LOG, TURNS, "slow")) == [20, 4]
 
 
-def test_the_pace_of_each_and_what_worker_0_keeps_of_it_in_the_pauses():
-    assert np.allclose(pace_of_each(LOG, TURNS, "slow"), [10, 2])  # in the turn that is whole
+def test_what_worker_0_keeps_of_its_pace_in_the_pauses():
     turns = [*TURNS, ("pause", 1, 1.2), ("pause", 1.5, 1.8), ("taken pause", 1.2, 1.5)]
     assert np.allclose(kept_in_pauses(LOG, turns), [1])  # five batches in half a second
     gone = LOG[(LOG[:, 1] == 1) | (LOG[:, 0] < 1.5) | (LOG[:, 0] > 1.8)]
@@ -68,8 +69,28 @@ def test_a_line_for_each_way():
     costs = {"ranks": summary(LOG, TURNS, 3000, 10), "serial": summary(LOG, [], 3000, 10)}
     lines = costs_table(costs, {"ranks": "20%", "serial": ""}).data.split("\n")
     assert lines[2:] == [
-        "| ranks | 60 (60 to 60) | 36 (36 to 36) | 60% | 20% | 0 | 4.000 |",
-        "| serial |  |  |  |  | 0 | 4.000 |",
+        "| ranks | 60 | 36 | 60% | 20% | 0 | 4.000 |",
+        "| serial | 48 |  |  |  | 0 | 4.000 |",  # 62 batches after the first two, in 3.9 s
+    ]
+
+
+def test_lines_of_the_other_tables():
+    turns = [("healthy", 0, 1), ("slow", 1, 2), ("pause", 1, 1.2), ("healthy", 2, 3), ("taken", 3, 4)]
+    turns.append(("taken pause", 3.1, 3.5))
+    assert servers_table(LOG, turns).data.split("\n")[2:] == [
+        "| is healthy |  | 100 (100 to 100) | 0% |",
+        "| pauses, its core is free | 100 (100 to 100) | 60 (60 to 60) | 0% |",
+        "| pauses, its core is taken | 100 (100 to 100) | 63 (63 to 63) | 0% |",  # 12 in 0.95 s, of 20 in 1 s
+    ]
+    ends = {"serial": [2.0, 4.0], "1 late": [2.5, np.nan]}
+    assert rates_table([20.0, 40.0], ends, 3.0).data.split("\n")[2:] == [
+        "| serial | 2.00 | fails |",
+        "| 1 late | 2.50 | fails |",
+    ]
+    late = LOG + [0, 0, 0.5, 2]
+    assert late_table({"serial": [LOG], "servers": [late]}, 80).data.split("\n")[2:] == [
+        "| serial | 4.00 (4.00 to 4.00) |  | 0% | 0 |",
+        "| servers | 4.50 (4.50 to 4.50) | 0.50 (0.50 to 0.50) | 100% | 2 |",
     ]
 
 
