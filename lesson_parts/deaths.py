@@ -1,18 +1,24 @@
-"""Of lesson 20: waiting for something to happen, a process that stands still, and the three pictures.
+"""Of lesson 20: processes that are killed or stand still, what is counted around a death, and the three pictures.
 
-A log is an array with a row for each step: when it ended, who took it, its loss, its staleness.
+A log is an array with a row for each step: when it ended, who took it, its loss, its staleness. The moments of a fault
+are a dict of `time.time()`: of the "death", and if nobody goes on of the "error" that tells of it, of the call "again",
+and when the new processes are "ready".
 """
 
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import matplotlib.pyplot as plt
 import numpy as np
+import psutil
+import tensorflow as tf
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 
 from helpers.plots import COLORS, SERIAL
+from lesson_parts.three_ways import OnServer
 
 WAITS = ("#c8c8c8", "#ececec", "#a8a8a8")  # the parts of a wait, in their order
 
@@ -36,6 +42,36 @@ def wait_for(condition, seconds=120):
         time.sleep(0.01)
 
 
+def kill_when(is_time, *pids):
+    """Kill processes by SIGKILL, in a thread of its own, a tenth of a second after `is_time()` is true.
+
+    Parameters
+    ----------
+    is_time : callable
+        Takes nothing; asked again and again.
+    *pids : int
+
+    Returns
+    -------
+    concurrent.futures.Future
+        Its result will be the moment of the death.
+    """
+    processes = [psutil.Process(pid) for pid in pids]  # fails at once if one is gone
+
+    def kill():
+        wait_for(is_time)
+        time.sleep(0.1)
+        moment = time.time()
+        for process in processes:
+            process.kill()
+        return moment
+
+    with_thread = ThreadPoolExecutor(1)
+    killing = with_thread.submit(kill)
+    with_thread.shutdown(wait=False)  # it ends after its only task
+    return killing
+
+
 def stand_still(pid, seconds=1.0):
     """Send a process SIGSTOP, and SIGCONT some seconds later; returns begin and end, as `time.time()` says them.
 
@@ -48,15 +84,108 @@ def stand_still(pid, seconds=1.0):
     return begin, end
 
 
-def draw_steps(logs, deaths, waits, *, together=(), pale, title):
+def one_sum(has_come):
+    """A sum of 1 for row 0 of a table, tf.IndexedSlices; if it has not come, an error in its place."""
+    value, row = tf.constant([1.0]), tf.constant([0])
+    arrival = tf.debugging.Assert(has_come, ["the other rank is gone"])
+    with tf.control_dependencies([arrival]):
+        return tf.IndexedSlices(tf.identity(value), tf.identity(row))
+
+
+class CountedOnServer(OnServer):
+    """Tables on a parameter server that counts the pushes of each of two workers.
+
+    Attributes
+    ----------
+    pushed : tf.Variable
+        int64 [2], on the server.
+    """
+
+    def __init__(self, cluster, tables):
+        super().__init__(cluster, tables)
+        with cluster.strategy.scope():
+            self.pushed = tf.Variable([0, 0], dtype=tf.int64)
+
+    def reset(self, tables=None):
+        """Start again, with version 0 and no pushes, from these tables or from those of the beginning."""
+        super().reset(tables)
+        self.pushed.assign([0, 0])
+
+    def count(self, row):
+        """Count the push that a row of the log tells of; returns the row."""
+        with tf.control_dependencies([row]):
+            one = tf.one_hot(tf.cast(row[1], tf.int64), 2, dtype=tf.int64)
+            self.pushed.assign_add(one)
+        return row
+
+
+# ---- Around a death
+
+
+def joined(before, after, moments):
+    """The log of what came before a death and after it, without the time between the error and the call again."""
+    after = np.array(after)
+    after[:, 0] -= moments["again"] - moments["error"]
+    return np.concatenate([before, after])
+
+
+def parts_of_wait(after, moments):
+    """What the time from a death to the next step went into: {what: seconds}; `after` is the log from then on."""
+    first_step = np.array(after)[:, 0].min()
+    return {
+        "until the error": moments["error"] - moments["death"],
+        "new processes": moments["ready"] - moments["again"],
+        "until the first step": first_step - moments["ready"],
+    }
+
+
+def longest_wait(log, death):
+    """From the death on, the longest time in seconds between two steps."""
+    when = np.sort(log[:, 0])
+    after = when[when > death]
+    return np.diff(after, prepend=death).max()
+
+
+def last_authors(log, steps=100):
+    """Who took the steps that ended last: a set of numbers."""
+    by_time = log[log[:, 0].argsort()]
+    return set(by_time[-steps:, 1].astype(int))
+
+
+def with_seconds(rows, logs, moments, waits):
+    """The rows of a table, each with the seconds without a step and those of them in which new processes started.
+
+    Parameters
+    ----------
+    rows : list of list of str
+        Each begins with who died.
+    logs, moments, waits : dict
+        {who died: the log}, {who died: {"death": when}} and {who died: its `parts_of_wait`}.
+
+    Returns
+    -------
+    list of list of str
+    """
+    found = []
+    for died, *others in rows:
+        hole = longest_wait(logs[died], moments[died]["death"])
+        starting = waits.get(died, {}).get("new processes", 0)
+        found.append([died, *others, f"{hole:.2f}", f"{starting:.1f}"])
+    return found
+
+
+# ---- Pictures
+
+
+def draw_steps(logs, moments, waits, *, together=(), pale, title):
     """Draw who takes steps around a death, a mark for each: above the second after it, below all of it.
 
     Parameters
     ----------
     logs : dict of str to array
         {who died: the log}.
-    deaths : dict of str to float
-        When.
+    moments : dict of str to dict
+        {who died: {"death": when}}.
     waits : dict of str to dict of str to float
         {who died: {what was waited for: seconds}}, one after the other from the death on: grey, in the lower panel. All
         have the same parts; those of more than a second are written there.
@@ -67,8 +196,10 @@ def draw_steps(logs, deaths, waits, *, together=(), pale, title):
     title : str
     """
     figure, (near, whole) = plt.subplots(2, figsize=(4.8, 6.4))
-    end = max(log[:, 0].max() - deaths[name] for name, log in logs.items())
-    for panel, left, right in ((near, -0.5, 1), (whole, -0.07 * end, 1.02 * end)):
+    deaths = {name: moments[name]["death"] for name in logs}
+    ends = {name: log[:, 0].max() - deaths[name] for name, log in logs.items()}
+    last = max(ends.values())
+    for panel, left, right in ((near, -0.5, 1), (whole, -0.07 * last, 1.15 * last)):
         for row, (name, log) in enumerate(logs.items()):
             is_pale = np.zeros(len(log), bool)
             is_pale[pale.get(name, slice(0))] = True
@@ -86,8 +217,10 @@ def draw_steps(logs, deaths, waits, *, together=(), pale, title):
         panel.grid(False)
     for row, name in enumerate(logs):
         _draw_wait(whole, 2.5 * row + 0.5, waits.get(name, {}))
+        whole.text(ends[name], 2.5 * row + 0.5, "  all done", va="center", fontsize=8)
     parts = [Patch(color=color, label=what) for what, color in zip(next(iter(waits.values())), WAITS)]
-    figure.legend(handles=parts, loc="outside lower center", ncols=len(parts), fontsize=8, columnspacing=1)
+    parts.append(Patch(color=_pale(COLORS[0]), label="batches done before"))
+    figure.legend(handles=parts, loc="outside lower center", ncols=2, fontsize=8, columnspacing=1)
     figure.suptitle(title, x=0.02, ha="left")
     plt.show()
 
