@@ -2,8 +2,8 @@
 
     horovodrun -np 2 python train.py --json losses.json
 
-Each rank draws the same batches and trains on its part of them, so any number of ranks that divides the batch gives the
-losses of one process. With another number of ranks, weigh the parts: see `weight` of train().
+Each rank draws the same batches and trains on its part of them. Its loss counts by the size of the part, so any number
+of ranks gives the losses of one process, up to rounding.
 Needs TensorFlow, NumPy and Horovod, and nothing else of this repository.
 """
 
@@ -67,19 +67,17 @@ def nce_losses(tables, centers, contexts, negatives):
     return tf.nn.nce_loss(weights, biases, contexts[:, None], rows, SAMPLED, V, sampled_values=samples)
 
 
-def train(steps=60, seed=0, logs=None, weight=None):
+def train(steps=60, seed=0, logs=None):
     """On each rank: a dict with its place among the ranks and the loss of each step, averaged over the ranks.
 
     logs: a folder for TensorBoard, in which each rank writes to a folder of its own.
-    weight: a function of the number of pairs in a rank's part and of the number of ranks; by what it returns the rank
-    multiplies its loss. None: all ranks weigh the same.
     """
     import horovod.tensorflow as hvd
 
     hvd.init()
     use_gpu(hvd.local_rank())
     rank, size = hvd.rank(), hvd.size()
-    factor = weight(len(range(BATCH)[rank::size]), size) if weight else 1.0
+    factor = len(range(BATCH)[rank::size]) * size / BATCH  # 1 where all parts are equal
     tables = make_tables(seed + rank)  # different on purpose: the broadcast makes them equal
     hvd.broadcast_variables(tables, root_rank=0)
 

@@ -15,6 +15,7 @@ sed "s/^.* $name\$/127.0.1.1 $name/" /etc/hosts > "names.$name"
 mount --bind "names.$name" /etc/hosts
 exec "$@"
 """
+EXTRAS = ["matplotlib", "sklearn"]  # Keras imports both if it finds them: a second for each process
 
 
 def or_why_not(make):
@@ -48,7 +49,8 @@ def typing_on(machines, folder, programs, needs=""):
     """Return a function that types a line on host0.
 
     In the line, `python` and the names of `programs` stand for their full paths. `as-debian` runs the rest of the line
-    where the host's own name has the address 127.0.1.1 (in a mount namespace, unseen by others).
+    where the host's own name has the address 127.0.1.1 (in a mount namespace, unseen by others). Python finds the
+    `programs` there, and neither matplotlib nor scikit-learn.
 
     Parameters
     ----------
@@ -63,21 +65,26 @@ def typing_on(machines, folder, programs, needs=""):
     Returns
     -------
     callable
-        `typed(line, missing="", env=None, fails=False)`: what the line says, or "" where it cannot run; it prints
-        `missing` in that case. `fails` asserts that the line ends with an error.
+        `typed(line, missing="", env=None, fails=False, host=0)`: what the line says, or "" where it cannot run; it
+        prints `missing` in that case. `fails` asserts that the line ends with an error. `host`: where it is typed.
     """
     (folder / "as_debian.sh").write_text(AS_DEBIAN)
+    lean = folder / "lean"
+    lean.mkdir(exist_ok=True)
+    for name in EXTRAS:
+        (lean / f"{name}.py").write_text("raise ModuleNotFoundError(__name__)\n")
+    found_in = {"PYTHONPATH": os.pathsep.join([str(lean), str(programs)])}
     rights = "-m" if os.geteuid() == 0 else "-rm"
     stands_for = {file.name: [str(file)] for file in programs.iterdir()}
     stands_for["python"] = [sys.executable]
     stands_for["as-debian"] = ["unshare", rights, "sh", str(folder / "as_debian.sh")]
 
-    def typed(line, missing="", env=None, fails=False):
+    def typed(line, missing="", env=None, fails=False, host=0):
         if needs or missing:
             print(needs or missing)
             return ""
         words = [word for written in shlex.split(line) for word in stands_for.get(written, [written])]
-        done = machines.run(0, words, env=env, cwd=folder, timeout=250)
+        done = machines.run(host, words, env={**found_in, **(env or {})}, cwd=folder, timeout=250)
         assert (done.returncode != 0) == fails, done.stdout[-2000:]
         return done.stdout
 
@@ -129,6 +136,29 @@ def losses_of_two_hosts(ranks):
     assert {(rank["size"], rank["local"]) for rank in ranks} == {(2, 0)}
     assert len({rank["host"] for rank in ranks}) == 2
     return ranks[0]["losses"]
+
+
+def missing_in(hosts, guess):
+    """Say what an answer still lacks before horovodrun can start its four ranks.
+
+    Parameters
+    ----------
+    hosts : str
+        For -H.
+    guess : list
+        Where the ranks will be.
+
+    Returns
+    -------
+    str
+        "" if nothing is missing.
+    """
+    if not (hosts and guess):
+        return "not yet: fill in HOSTS and GUESS"
+    if not re.fullmatch(r"host[01]:\d+(,host[01]:\d+)*", hosts):
+        return "not yet: HOSTS looks like host0:2,host1:2, without spaces"
+    slots = sum(int(slots) for slots in re.findall(r":(\d+)", hosts))
+    return "" if slots == 4 else f"not yet: HOSTS has {slots} slots, and four ranks need four"
 
 
 def compare(lines, guess, hosts):

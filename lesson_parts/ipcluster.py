@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import socket
 import sys
 import tempfile
 import time
@@ -58,6 +59,11 @@ def start_ipcluster(machines, line, config, *, n=2, env=None, timeout=250):
     timeout : float
         Seconds that the engines may take.
 
+    Returns
+    -------
+    list of str
+        The host of each engine, sorted.
+
     Raises
     ------
     RuntimeError
@@ -83,3 +89,4 @@ def start_ipcluster(machines, line, config, *, n=2, env=None, timeout=250):
         time.sleep(0.1)
     with Client(str(connection), timeout=30) as client:
         client.wait_for_engines(n, timeout=timeout, interactive=False)  # no progress bar
+        return sorted(client[:].apply_sync(socket.gethostname))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lesson_parts.first_host import compare, losses_of_two_hosts
+from lesson_parts.first_host import compare, losses_of_two_hosts, missing_in
 
 HOSTS = ["host1", "host0", "host0", "host0"]
 RIGHT = [("host1", 0, 0), ("host0", 0, 1), ("host0", 1, 0), ("host0", 2, 0)]
@@ -33,6 +33,22 @@ def test_a_cross_rank_that_counts_all_hosts(capsys):
 
 def test_nothing_said():
     assert not compare([], RIGHT, HOSTS)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "missing"),
+    [
+        ("", "fill in"),
+        ("host1:1, host0:3", "without spaces"),
+        ("host1,host0", "without spaces"),
+        ("host1:1,host0:2", "3 slots"),
+        ("host1:1,host0:3", ""),
+    ],
+)
+def test_what_horovodrun_could_not_start_gets_a_hint(hosts, missing):
+    found = missing_in(hosts, RIGHT)
+    assert missing in found and bool(found) == bool(missing)
+    assert missing_in("host1:1,host0:3", []) == "not yet: fill in HOSTS and GUESS"
 
 
 def test_ranks_on_one_host_are_noticed():
