@@ -258,7 +258,7 @@ def verdict(runs, shown):
         row.append(f"{sum(in_runs(runs, name, above, 'two') > 1)} of {len(runs)}" if above else "")
         body.append(row)
         above = name
-    columns = ["", "exchange after, pairs", "bytes a pair", "speed-up, recorded", "pays in"]
+    columns = ["", "exchange after, pairs", "bytes a pair", "speed-up, recorded", "median above 1 in"]
     return table([*columns, "faster than the row above in"], body)
 
 
