@@ -1,8 +1,7 @@
-"""The harness of lesson 19, and the byte count and turns of 18: its table on servers, calls of an exchange, homes."""
+"""The harness of lesson 19, and the byte count and turns of 18: how far tables are apart, a table on servers, homes."""
 
 import math
 import time
-from collections import Counter
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,22 +9,43 @@ import psutil
 import tensorflow as tf
 
 from helpers.cluster.sharded_tables import bundle, lookup, make_table, shards
-from helpers.plots import SERIAL, gantt
+from helpers.plots import COLORS
 from helpers.word2vec.model import merge
 
 STEPS = 20  # of a bundle
-CALLS = "Horovod"  # how the names of its operations begin
-COMPUTES, WAITS = "computes", "waits"  # what a rank does in a step beside its calls
-PARTS = {
-    COMPUTES: SERIAL,
-    WAITS: "#dddddd",
-    "ids": "#332288",  # not the colours of ranks
-    "rows": "#44AA99",
-    "gradients": "#882255",
-    "dense layers": "#AA7799",
-}
 
-# ---- Homes without ranks
+# ---- Equal to one process
+
+
+def joined(shards):
+    """The table whose row number id is row id // n of shard id % n, of n shards: an array [V, d]."""
+    table = np.empty((sum(map(len, shards)), shards[0].shape[1]), "float32")
+    for owner, shard in enumerate(shards):
+        table[owner :: len(shards)] = shard
+    return table
+
+
+def apart_from_one(one, of_ranks):
+    """How far ranks are from one process: the largest difference in the table, and in the dense layers.
+
+    Parameters
+    ----------
+    one : (array [V, d], list of array)
+        The table of one process, and the weights of its dense layers.
+    of_ranks : list of (array, list of array)
+        Of each rank its shard, and the weights of its dense layers.
+
+    Returns
+    -------
+    (float, float)
+    """
+    table, dense = one
+    in_table = np.abs(joined([shard for shard, _ in of_ranks]) - table).max()
+    in_dense = max(np.abs(found - expected).max() for _, own in of_ranks for found, expected in zip(own, dense))
+    return in_table, in_dense
+
+
+# ---- A table on servers
 
 
 def _step_on(strategy, make_top, batch_of, rows, dim, lr=0.05):
@@ -78,32 +98,15 @@ def zipf_batch(number, rows, ids=1024):
     return found, tf.cast(odd, tf.float32)
 
 
+def two_batches(number, rows):
+    """Batches 2 * number and 2 * number + 1 of `zipf_batch`, as one: those of both ranks."""
+    found = [zipf_batch(2 * number + part, rows) for part in range(2)]
+    return [tf.concat(column, 0) for column in zip(*found)]
+
+
 def _numbers(part, parts):
     """Batch numbers part, part + parts, ... as a dataset for `bundle`."""
     return tf.data.Dataset.range(10**9).shard(parts, part).map(lambda number: (number,))
-
-
-def home_in_process(make_top, batch_of, rows, dim, parts=1):
-    """Put the table into this process; returns run(bundles), which trains STEPS steps each and returns seconds.
-
-    It takes the servers' step. A step is on `parts` batches together: numbers 0 and 1, then 2 and 3, ...
-    """
-
-    def together(number, rows):
-        found = [batch_of(parts * number + part, rows) for part in range(parts)]
-        return [tf.concat(column, 0) for column in zip(*found)]
-
-    steps = bundle(_step_on(tf.distribute.get_strategy(), make_top, together, rows, dim), STEPS)
-    batches = iter(_numbers(0, 1))
-
-    def run(bundles):
-        began = time.perf_counter()
-        for _ in range(bundles):
-            steps(batches).numpy()
-        return time.perf_counter() - began
-
-    run(1)  # compiles
-    return run
 
 
 def home_on_servers(cluster, make_top, batch_of, rows, dim):
@@ -141,13 +144,6 @@ def count_bytes(exchange, batches):
             exchange(batch)
         means.append((loopback_bytes() - before) / len(batches))
     return min(means)
-
-
-def collectives(steps):
-    """The Horovod calls in the graph of a tf.function of an int32: {name of the operation: how many}."""
-    graph = steps.get_concrete_function(tf.constant(0)).graph.as_graph_def()
-    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-    return dict(sorted(Counter(node.op for node in nodes if node.op.startswith(CALLS)).items()))
 
 
 def twenty(step, batch_of, rows):
@@ -191,6 +187,33 @@ def take_turns(ways, turns=5):
     return found
 
 
+def paused(processes, measure):
+    """Make `measure` a function that first stops these idle processes (psutil.Process), and then lets them go on."""
+
+    def measured():
+        for process in processes:
+            process.suspend()
+        try:
+            return measure()
+        finally:
+            for process in processes:
+                process.resume()
+
+    return measured
+
+
+def draw_bytes(alltoall, allgather):
+    """Draw what a rank sends with 2 to 8 ranks, by two formulas: MB of the number of ranks. Returns the axes."""
+    sizes = np.arange(2, 9)
+    _, axes = plt.subplots(figsize=(6, 3))
+    axes.plot(sizes, alltoall(sizes), "o-", color=COLORS[1])
+    axes.plot(sizes, allgather(sizes), "o-", color=COLORS[2])
+    axes.text(6.2, 0.2, "cut table, alltoall", color=COLORS[1])
+    axes.text(3.2, 2.2, "replicas, allgather", color=COLORS[2])
+    axes.set(xlabel="ranks", ylabel="MB that a rank sends", ylim=(0, None))
+    return axes
+
+
 def draw_turns(found, unit, colors):
     """Draw and print {name: a number of each turn}: a dot is a turn, a bar the median. Returns the axes."""
     _, axes = plt.subplots(figsize=(7, 0.5 * len(found) + 1))
@@ -203,53 +226,4 @@ def draw_turns(found, unit, colors):
     axes.set_xlim(left=min(0, *(min(turns) for turns in found.values())))
     axes.set_ylim(len(found) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
-    return axes
-
-
-# ---- One step of several ranks
-
-
-def spans_of_step(marks):
-    """What each rank did when in a step: a call begins when the last rank has come to it, and before that a rank waits.
-
-    Parameters
-    ----------
-    marks : list of list of (str, float)
-        Of each rank its marks, of one clock, in seconds: the first is the step's beginning, each other one has the name
-        of what ends there, "computes" or that of a call.
-
-    Returns
-    -------
-    list of list of (str, float, float)
-        Of each rank (what, begin, end), as `helpers.plots.gantt` takes them.
-    """
-    spans = [[] for _ in marks]
-    for number in range(1, len(marks[0])):
-        what = marks[0][number][0]
-        last = max(rank[number - 1][1] for rank in marks)
-        for rank, own in enumerate(marks):
-            begin, end = own[number - 1][1], own[number][1]
-            if what == COMPUTES:
-                spans[rank].append((what, begin, end))
-            else:
-                spans[rank] += [(WAITS, begin, last), (what, last, end)]
-    return spans
-
-
-def ms_of(spans, what):
-    """The milliseconds that a rank spends with this in a step, on average of the ranks; see `spans_of_step`."""
-    return 1e3 * sum(end - begin for rank in spans for name, begin, end in rank if name == what) / len(spans)
-
-
-def draw_step(spans):
-    """Draw what `spans_of_step` found as a Gantt chart, with the names of the calls above it. Returns the axes."""
-    _, axes = plt.subplots(figsize=(6.5, 2.6))
-    gantt(axes, spans, PARTS, legend=False)
-    zero = min(rank[0][1] for rank in spans)
-    calls = [span for span in spans[0] if span[0] not in (COMPUTES, WAITS)]
-    for number, (what, begin, end) in enumerate(calls):
-        middle, height = 1e3 * ((begin + end) / 2 - zero), -0.55 - 0.3 * (number % 2)
-        axes.text(middle, height, what, color=PARTS[what], ha="center", va="center")
-    axes.set_ylim(len(spans) - 0.5, -1.1)
-    axes.set_xlabel("ms (dark grey: computes, light grey: waits for the other rank)")
     return axes

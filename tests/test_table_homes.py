@@ -1,4 +1,4 @@
-"""The harness of lesson 19: turns begin with each home in turn; bytes and calls are counted; all homes train alike."""
+"""The harness of lesson 19: turns begin with each home in turn; bytes are counted; all homes train alike."""
 
 import math
 import socket
@@ -13,14 +13,14 @@ from shown import taken
 from helpers.cluster import make_table
 from lesson_parts import table_homes
 from lesson_parts.table_homes import (
+    apart_from_one,
     count_bytes,
-    draw_step,
-    home_in_process,
-    ms_of,
-    spans_of_step,
+    joined,
+    paused,
     take_turns,
     timed,
     twenty,
+    two_batches,
     zipf_batch,
 )
 
@@ -33,15 +33,22 @@ def test_each_turn_begins_with_another_way():
     assert found == {"a": [1, 6], "b": [2, 4], "c": [3, 5]}
 
 
-def test_a_call_begins_when_the_last_rank_has_come():
-    early = [("begins", 1.0), ("computes", 1.2), ("ids", 1.7), ("computes", 1.8)]
-    late = [("begins", 1.0), ("computes", 1.5), ("ids", 1.6), ("computes", 1.8)]
-    spans = spans_of_step([early, late])
-    assert spans[0][:3] == [("computes", 1.0, 1.2), ("waits", 1.2, 1.5), ("ids", 1.5, 1.7)]
-    assert spans[1][:3] == [("computes", 1.0, 1.5), ("waits", 1.5, 1.5), ("ids", 1.5, 1.6)]
-    found = [ms_of(spans, what) for what in ("computes", "waits", "ids", "rows")]
-    assert found == pytest.approx([500, 150, 150, 0])
-    assert [text.get_text() for text in draw_step(spans).texts] == ["ids"]
+def test_shards_are_joined_and_compared_with_one_process():
+    table, dense = np.arange(20, dtype="float32").reshape(10, 2), [np.zeros(3), np.ones(2)]
+    shards = [table[rank::3].copy() for rank in range(3)]  # of 4, 3 and 3 rows
+    assert np.array_equal(joined(shards), table)
+    shards[2][1] += 0.5
+    of_ranks = [(shard, dense) for shard in shards[:2]] + [(shards[2], [dense[0], dense[1] + 2])]
+    assert apart_from_one((table, dense), of_ranks) == (0.5, 2)
+
+
+def test_idle_processes_stop_while_another_home_is_measured():
+    said = []
+    process = SimpleNamespace(suspend=lambda: said.append("stops"), resume=lambda: said.append("goes on"))
+    assert paused([process], lambda: said.append("measures") or 3)() == 3
+    with pytest.raises(ZeroDivisionError):
+        paused([process], lambda: 1 / 0)()
+    assert said == ["stops", "measures", "goes on", "stops", "goes on"]
 
 
 def test_what_goes_over_the_loopback_interface_is_counted():
@@ -56,20 +63,9 @@ def test_what_goes_over_the_loopback_interface_is_counted():
             assert count_bytes(send, [200_000, 400_000]) >= 300_000
 
 
-def test_the_process_trains_on_the_batches_of_all_ranks():
-    seen = []
-
-    def batch_of(number, rows):
-        tf.py_function(lambda number: seen.append(int(number)), [number], [])
-        return tf.zeros([4], tf.int32), tf.zeros([4])
-
-    def make_top(dim):
-        return tf.keras.Sequential([tf.keras.Input([dim]), tf.keras.layers.Dense(1)])
-
-    run = home_in_process(make_top, batch_of, 10, 2, parts=2)
-    seen.clear()  # what compiled it
-    assert run(1) > 0
-    assert sorted(seen) == list(range(40, 80))
+def test_the_process_trains_on_the_batches_of_both_ranks():
+    for both, first, second in zip(two_batches(3, 1000), zipf_batch(6, 1000), zipf_batch(7, 1000), strict=True):
+        assert np.array_equal(both, np.concatenate([first, second]))
 
 
 def test_the_servers_step_and_the_step_that_the_lesson_shows_have_the_same_losses():
