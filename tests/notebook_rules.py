@@ -76,8 +76,8 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
     "18": {"helpers.cluster.sharded_tables": "make_table"},
     "20": {"lesson_parts.three_ways": "all_or_none rank_step"},
     "21": {
-        "lesson_parts.resumable": "Progress next_words next_batch start_model",
-        "lesson_parts.checkpoints": "save_checkpoint read_checkpoint restore_checkpoint",
+        "lesson_parts.resumable": "Progress next_batch start_model",
+        "lesson_parts.checkpoints": "save_checkpoint restore_checkpoint",
     },
     "22": {"lesson_parts.resumable": "part_of"},
     "27": {"lesson_parts.digits": "product ProductLayer own_layer cnn OnRanks compiled digits means_and_count"},
