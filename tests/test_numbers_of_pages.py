@@ -37,7 +37,7 @@ def test_the_calculator_says_how_far_the_lessons_were_off():
     table = printed("12").partition("| measured / model |\n")[2].partition("\n\n")[0]
     ratios = [float(line.split("|")[-2]) for line in table.splitlines()[1:] if line.count("|") == 8]
     assert len(ratios) == 7 and f"seven strategies ran at {min(ratios)} to {max(ratios)} times" in CALCULATOR
-    (low_high,) = re.findall(r"with compute of one host: ([\d.]+ to [\d.]+)", printed("24"))
+    (low_high,) = re.findall(r"predicted / measured: ([\d.]+ to [\d.]+)", printed("24"))
     (right,) = re.findall(r"right about whether it pays: (\d+ of \d+ rows)", printed("24"))
     assert f"the predicted speed-ups are {low_high} times the measured ones" in CALCULATOR and right in CALCULATOR
     assert printed("24").count("wrong about a gain") == 1
