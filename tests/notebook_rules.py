@@ -21,7 +21,7 @@ OF_ONE_LESSON = {
     "lesson_parts.huge_tables": "18",
     "lesson_parts.table_homes": "19",
     "lesson_parts.first_host": "23",
-    "lesson_parts.two_hosts": "24",
+    "lesson_parts.gains": "28",
     "lesson_parts.dates": "29",
     "lesson_parts.commands": "30",
 }
