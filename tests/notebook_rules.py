@@ -81,7 +81,7 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
         "lesson_parts.checkpoints": "save_checkpoint restore_checkpoint",
     },
     "22": {"lesson_parts.resumable": "part_of"},
-    "27": {"lesson_parts.digits": "product ProductLayer own_layer cnn OnRanks compiled digits means_and_count"},
+    "27": {"lesson_parts.digits": "product ProductLayer own_network cnn OnRanks compiled means_and_count"},
 }
 PROMPT = re.compile(r'(?<!")\bWhat\s+do\s+you\s+expect\b')  # in quotation marks it is spoken of
 CHOICE = re.compile(r"^<details><summary>([a-z])\) ", re.MULTILINE)
