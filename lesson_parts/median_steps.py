@@ -137,7 +137,7 @@ def draw_gantts(charts, title=None):
     for ax, (name, step) in zip(axes[:, 0], charts.items()):
         gantt(ax, step, PARTS, legend=ax is axes[-1, 0])
         ax.set(title=name, xlabel="ms" if ax is axes[-1, 0] else "")
-        ax.set_xlim(left=0)
+    axes[-1, 0].set_xlim(left=0)  # of the shared axis, when all charts are in it
     figure.suptitle(title, x=0.02, ha="left")
     return axes[:, 0]
 
