@@ -92,6 +92,16 @@ def one_sum(has_come):
         return tf.IndexedSlices(tf.identity(value), tf.identity(row))
 
 
+class Moments(dict):
+    """The moments of each fault: {who died: {what: when}}."""
+
+    def note(self, died, what, when=None):
+        """Note that something is now, or was at `when`; a "death" deletes what was noted of that fault before."""
+        if what == "death":
+            self[died] = {}
+        self[died][what] = time.time() if when is None else when
+
+
 class CountedOnServer(OnServer):
     """Tables on a parameter server that counts the pushes of each of two workers.
 
@@ -134,16 +144,16 @@ def parts_of_wait(after, moments):
     first_step = np.array(after)[:, 0].min()
     return {
         "until the error": moments["error"] - moments["death"],
-        "new processes": moments["ready"] - moments["again"],
+        "restart": moments["ready"] - moments["again"],
         "until the first step": first_step - moments["ready"],
     }
 
 
-def longest_wait(log, death):
-    """From the death on, the longest time in seconds between two steps."""
+def longest_gaps(log, death):
+    """The longest times in seconds between two steps that follow each other: up to the death, and from it on."""
     when = np.sort(log[:, 0])
-    after = when[when > death]
-    return np.diff(after, prepend=death).max()
+    before, after = when[when <= death], when[when > death]
+    return np.diff(before).max(), np.diff(after, prepend=death).max()
 
 
 def last_authors(log, steps=100):
@@ -152,15 +162,15 @@ def last_authors(log, steps=100):
     return set(by_time[-steps:, 1].astype(int))
 
 
-def with_seconds(rows, logs, moments, waits):
-    """The rows of a table, each with the seconds without a step and those of them in which new processes started.
+def with_gaps(rows, logs, moments):
+    """The rows of a table, each with the `longest_gaps` of a log, in seconds.
 
     Parameters
     ----------
     rows : list of list of str
         Each begins with who died.
-    logs, moments, waits : dict
-        {who died: the log}, {who died: {"death": when}} and {who died: its `parts_of_wait`}.
+    logs, moments : dict
+        {who died: the log} and {who died: {"death": when}}.
 
     Returns
     -------
@@ -168,9 +178,8 @@ def with_seconds(rows, logs, moments, waits):
     """
     found = []
     for died, *others in rows:
-        hole = longest_wait(logs[died], moments[died]["death"])
-        starting = waits.get(died, {}).get("new processes", 0)
-        found.append([died, *others, f"{hole:.2f}", f"{starting:.1f}"])
+        gaps = longest_gaps(logs[died], moments[died]["death"])
+        found.append([died, *others, *(f"{gap:.2f} s" for gap in gaps)])
     return found
 
 
@@ -249,7 +258,7 @@ def _lanes(logs, together):
             names.append(f"{name}: both")
         else:
             places += [2.5 * row, 2.5 * row + 1]
-            names += [f"{name}: 0", "1"]
+            names += [f"{name}: 0", f"{name}: 1"]
     return places, names
 
 

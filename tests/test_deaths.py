@@ -12,14 +12,15 @@ import psutil
 import pytest
 
 from lesson_parts.deaths import (
+    Moments,
     joined,
     kill_when,
     last_authors,
-    longest_wait,
+    longest_gaps,
     parts_of_wait,
     stand_still,
     wait_for,
-    with_seconds,
+    with_gaps,
 )
 from lesson_parts.table_files import TableFiles
 
@@ -54,16 +55,22 @@ def test_processes_are_killed_when_it_is_time():
 
 
 def test_the_time_in_which_one_reads_is_no_wait():
-    moments = {"death": 10.0, "error": 11.0, "again": 100.0, "ready": 103.0}
+    faults = Moments()
+    faults.note("a rank", "death", 1.0)
+    faults.note("a rank", "of old")
+    for what, when in {"death": 10.0, "error": 11.0, "again": 100.0, "ready": 103.0}.items():
+        faults.note("a rank", what, when)
+    moments = faults["a rank"]
+    assert list(moments) == ["death", "error", "again", "ready"]
     after = [(104.0, 0), (105.0, 0)]
     log = joined(np.array([[9.0, 0], [9.5, 1]]), after, moments)
     waits = parts_of_wait(after, moments)
     assert log[:, 0].tolist() == [9, 9.5, 15, 16]
-    assert waits == {"until the error": 1, "new processes": 3, "until the first step": 1}
-    assert longest_wait(log, moments["death"]) == sum(waits.values())
+    assert waits == {"until the error": 1, "restart": 3, "until the first step": 1}
+    assert longest_gaps(log, moments["death"]) == (0.5, sum(waits.values()))
     assert last_authors(log, 2) == {0} and last_authors(log, 3) == {0, 1}
-    rows = with_seconds([["a rank", "0"]], {"a rank": log}, {"a rank": moments}, {"a rank": waits})
-    assert rows == [["a rank", "0", "5.00", "3.0"]]
+    rows = with_gaps([["a rank", "0"]], {"a rank": log}, faults)
+    assert rows == [["a rank", "0", "0.50 s", "5.00 s"]]
 
 
 def test_the_newest_tables_come_back(tmp_path):
