@@ -78,14 +78,15 @@ def test_lines_of_the_other_tables():
     turns = [("healthy", 0, 1), ("slow", 1, 2), ("pause", 1, 1.2), ("healthy", 2, 3), ("taken", 3, 4)]
     turns.append(("taken pause", 3.1, 3.5))
     assert servers_table(LOG, turns).data.split("\n")[2:] == [
-        "| is healthy |  | 100 (100 to 100) | 0% |",
-        "| pauses, its core is free | 100 (100 to 100) | 60 (60 to 60) | 0% |",
-        "| pauses, its core is taken | 100 (100 to 100) | 63 (63 to 63) | 0% |",  # 12 in 0.95 s, of 20 in 1 s
+        "| is healthy | 1 |  | 100 (100 to 100) | 0% |",
+        "| pauses, its core is free | 1 | 100 (100 to 100) | 60 (60 to 60) | 0% |",
+        "| pauses, its core is taken | 1 | 100 (100 to 100) | 63 (63 to 63) | 0% |",  # 12 in 0.95 s, of 20 in 1 s
     ]
-    ends = {"serial": [2.0, 4.0], "1 late": [2.5, np.nan]}
+    ends = {"serial": [2.0, 4.0], "1 late": [2.5, np.nan], "5 late": [np.nan]}
     assert rates_table([20.0, 40.0], ends, 3.0).data.split("\n")[2:] == [
         "| serial | 2.00 | fails |",
         "| 1 late | 2.50 | fails |",
+        "| 5 late | fails |  |",
     ]
     late = LOG + [0, 0, 0.5, 2]
     assert late_table({"serial": [LOG], "servers": [late]}, 80).data.split("\n")[2:] == [
