@@ -1,4 +1,4 @@
-"""What lesson 06 measures itself: steps and trainings that take turns, and the figures of that and of ends."""
+"""What lesson 06 measures itself: trainings that take turns, and the figures of times, twins and ends."""
 
 from time import perf_counter
 
@@ -7,59 +7,6 @@ import numpy as np
 
 from helpers.plots import COLORS, SERIAL, table
 from lesson_parts.recorded import series
-
-
-def rounds_ms(steps, rounds=3, calls=5):
-    """Time steps that take turns.
-
-    Parameters
-    ----------
-    steps : list of functions
-        Without arguments; each returns a tensor. Each is called once beforehand, which compiles it.
-    rounds : int
-    calls : int
-        Of a step in one round.
-
-    Returns
-    -------
-    float array [steps, rounds]
-        The ms of the fastest of these calls: other programs can only make one longer.
-    """
-    for step in steps:
-        step()
-    times = [[_fastest_ms(step, calls) for step in steps] for _ in range(rounds)]
-    return np.transpose(times)
-
-
-def _fastest_ms(step, calls):
-    times = []
-    for _ in range(calls):
-        begin = perf_counter()
-        step().numpy()  # waits for the result
-        times.append(perf_counter() - begin)
-    return 1000 * min(times)
-
-
-def grid_ms(step_of, kinds, sizes, n):
-    """Time the step of each kind with each vocabulary, see `rounds_ms`.
-
-    Parameters
-    ----------
-    step_of : function
-        Of a loss, a sampler, a number of words and n to a function without arguments.
-    kinds : list of (str, str)
-        Loss and sampler.
-    sizes : list of int
-        Words of the vocabulary.
-    n : int
-        Samples.
-
-    Returns
-    -------
-    float array [kinds, sizes, 3 rounds]
-    """
-    steps = [step_of(loss, sampler, words, n) for loss, sampler in kinds for words in sizes]
-    return rounds_ms(steps).reshape(len(kinds), len(sizes), -1)
 
 
 def race_in_turns(racers, batches, score, looks=3, seconds=1):
@@ -146,7 +93,7 @@ def draw_step_times(bench, sizes, ms, title):
 
 
 def draw_twins(right, wrong, title):
-    """Draw a dot for each training, a row for each way.
+    """Draw a mark for each training, a row for each way.
 
     right, wrong: {way: the twins found with each seed}, with the right correction, and below it with a wrong one.
     """
@@ -156,5 +103,5 @@ def draw_twins(right, wrong, title):
         mark, color = ("o", COLORS[0]) if way in right else ("X", COLORS[1])
         axis.plot(found, [row] * len(found), mark, color=color, ms=8, alpha=0.6)
     axis.set_yticks(range(len(ways)), [way.replace(", ", ",\n") for way in ways])
-    axis.set(title=title, xlabel="twins found, a dot for each seed", ylim=(len(ways) - 0.5, -0.5))
+    axis.set(title=title, xlabel="twins found, a mark for each seed", ylim=(len(ways) - 0.5, -0.5))
     plt.show()

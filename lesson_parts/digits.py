@@ -7,7 +7,11 @@ import tensorflow as tf
 @tf.custom_gradient
 def product(a, b):
     """Multiply two matrices, with a gradient of our own."""
-    return a @ b, lambda dy: (dy @ tf.transpose(b), tf.transpose(a) @ dy)
+
+    def gradients(dy):
+        return dy @ tf.transpose(b), tf.transpose(a) @ dy
+
+    return a @ b, gradients
 
 
 class ProductLayer(tf.keras.layers.Layer):
@@ -26,7 +30,7 @@ class ProductLayer(tf.keras.layers.Layer):
         return product(inputs, tf.convert_to_tensor(self.kernel))
 
 
-def own_layer(keras):
+def own_network(keras):
     """Return the layers of a small network of `ProductLayer`."""
     return [keras.layers.Flatten(), ProductLayer(32), keras.layers.ReLU(), ProductLayer(10)]
 
@@ -64,13 +68,13 @@ class OnRanks(tf.keras.Sequential):
         return {"loss": loss}
 
 
-def compiled(layers, distribute=None, optimizer=None, seed=0):
+def compiled(network, distribute=None, optimizer=None, seed=0):
     """Return a compiled OnRanks.
 
     Parameters
     ----------
-    layers : function
-        layers(keras) -> list of layers, for images of 8 x 8.
+    network : function
+        network(keras) -> list of layers, for images of 8 x 8.
     distribute : function, optional
         Such as horovod.tensorflow.DistributedGradientTape.
     optimizer : Keras optimizer, optional
@@ -79,7 +83,7 @@ def compiled(layers, distribute=None, optimizer=None, seed=0):
         Of the weights.
     """
     tf.keras.utils.set_random_seed(seed)
-    model = OnRanks([tf.keras.Input([8, 8, 1]), *layers(tf.keras)])
+    model = OnRanks([tf.keras.Input([8, 8, 1]), *network(tf.keras)])
     model.distribute = distribute
     sgd = tf.keras.optimizers.SGD(0.1, momentum=0.9)
     crossentropy = tf.keras.losses.SparseCategoricalCrossentropy
@@ -91,7 +95,8 @@ def digits():
     """Return 1,408 digits to train on and 389 to validate, each as images [n, 8, 8, 1] and labels [n]."""
     from sklearn.datasets import load_digits
 
-    found, order = load_digits(), np.random.default_rng(0).permutation(1797)
+    found = load_digits()
+    order = np.random.default_rng(0).permutation(1797)
     images = np.float32(found.images[order, :, :, None] / 16)
     labels = found.target[order]
     return (images[:1408], labels[:1408]), (images[1408:], labels[1408:])

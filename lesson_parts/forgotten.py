@@ -3,37 +3,43 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from helpers.plots import COLORS, use_style
+from helpers.plots import COLORS, SERIAL, use_style
 
 
-def draw_losses(losses, file_loss, worse):
-    """Draw a bar from the loss of the file to the median of each run, with a dot for each seed.
+def draw_losses(steps, losses, failures, worse):
+    """Draw the held-out loss along the steps, a line for each run, with the failures marked, in two panels.
+
+    The upper panel has the first of `worse` and the control, the lower one, on a scale of its own, all but that.
 
     Parameters
     ----------
-    losses : dict of str to list of float
-        What is forgotten, and the loss at the end with each seed. The first one is the control, which forgets nothing.
-    file_loss : float
-        Where all begin.
+    steps : list of int
+        Where the losses were measured, after so many steps.
+    losses : dict of str to list of list of float
+        What is forgotten, and for each seed the losses at these steps. The first one is the control, which forgets
+        nothing.
+    failures : list of int
+        After so many steps.
     worse : list of str
-        Those that end worse than the file with every seed, in another colour.
+        Those that end above the control with every seed; the title says by how much, median from median.
     """
     use_style()
-    _, ax = plt.subplots(figsize=(5, 3.5))
-    labels = []
-    for row, (part, found) in enumerate(losses.items()):
-        middle = np.median(found)
-        labels.append(f"{part}: {middle:.2f}")
-        color = COLORS[1] if part in worse else COLORS[0]
-        ax.barh(row, middle - file_loss, left=file_loss, color=color)
-        ax.plot(found, [row] * len(found), "ko", ms=3)
-    ax.axvline(file_loss, color="k", lw=1)
-    ax.text(file_loss, -0.55, f"  the file: {file_loss:.2f}", va="bottom")
-    every = [loss for found in losses.values() for loss in found]
-    ax.set(yticks=range(len(losses)), yticklabels=labels, ylim=(len(losses) - 0.4, -1.2))
-    ax.set(xlim=(min(every) - 0.1, max(every) + 0.1))
-    ax.set(xlabel=f"held-out loss 60 steps later, lower is better\n(bar: median, dots: {len(found)} seeds)")
-    ax.grid(visible=False, axis="y")
-    what = f"{len(worse)} of {len(losses) - 1} ways to forget"
-    ax.set_title(f"No error, but {what}\nleave the run worse than its file")
+    _, panels = plt.subplots(2, sharex=True, figsize=(5, 6))
+    control = next(iter(losses))
+    lines = {}
+    for (part, curves), color in zip(losses.items(), COLORS):
+        here = [panels[0]] if part == worse[0] else list(panels) if part == control else [panels[1]]
+        for ax in here:
+            for curve in curves:
+                (lines[part],) = ax.plot(steps, curve, ".-", ms=5, lw=1.2, color=color)
+    for ax in panels:
+        for failure in failures:
+            lines["failure"] = ax.axvline(failure, color=SERIAL, lw=1, ls=":")
+        ax.set_ylabel("held-out loss, lower is better")
+    ends = {part: np.median([curve[-1] for curve in curves]) for part, curves in losses.items()}
+    above = [f"{part} by {ends[part] - ends[control]:.2f}" for part in worse]
+    panels[0].set_title(f"No error, but after {len(failures)} failures the loss is higher:\n{', '.join(above)}")
+    panels[1].set_xlabel("steps since the file (each line is one of two seeds)")
+    names = dict(loc="upper center", bbox_to_anchor=(0.45, -0.22), ncols=3, frameon=False, columnspacing=1)
+    panels[1].legend(lines.values(), lines.keys(), **names)
     plt.show()

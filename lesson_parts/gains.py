@@ -1,11 +1,13 @@
-"""For lesson 28: ways of a step take turns on two ranks, and beside a rival on all cores; what they bring is drawn."""
+"""For lesson 28: ways of a step take turns on two ranks, and beside a rival on all cores; what they bring is shown."""
 
+from functools import partial
 from timeit import timeit
 
 import numpy as np
 
 import lesson_parts.kept as kept
-from helpers.plots import COLORS, SERIAL
+from helpers.exchange.cost_model import bytes_sent
+from helpers.plots import COLORS, SERIAL, median_and_range, table
 
 QUARTILES = [0.25, 0.5, 0.75]
 COLOR_OF = {"gains": COLORS[2], "open": SERIAL, "loses": COLORS[1]}
@@ -14,13 +16,11 @@ COLOR_OF = {"gains": COLORS[2], "open": SERIAL, "loses": COLORS[1]}
 # ---- Turns
 
 
-def in_turns(timed, steps, n, turns, warm):
+def in_turns(steps, n, turns, warm):
     """Time several ways of a step on this rank, turn by turn; each turn begins with another way.
 
     Parameters
     ----------
-    timed : function
-        timed(step, n) -> (ms, MB) of a step, the mean of n.
     steps : dict of str to function
         {way: step()}. In the way "alone" the steps are those of rank 0, and the others do nothing.
     n : int
@@ -32,45 +32,59 @@ def in_turns(timed, steps, n, turns, warm):
     Returns
     -------
     dict of str to list
-        {way: (ms, MB) of the slower rank, turn by turn}; the same on every rank.
+        {way: (ms, MB sent) of a step of the slower rank, turn by turn}; the same on every rank.
     """
-    rows = [_one_turn(timed, steps, n, turn) for turn in range(warm + turns)]
+    rows = [_one_turn(steps, n, turn) for turn in range(warm + turns)]
     return {way: [row[way] for row in rows[warm:]] for way in steps}
 
 
-def against_all_cores(ranks, steps_of, timed, rival, turns=10, ms=100):
+def against_all_cores(ranks, ways_of, rival, batches, turns=10):
     """Let a rival in this process take turns with several ways of a step on the ranks, which rest meanwhile.
 
-    In a turn each does the same number of steps: as many as the way "both" does in so many ms.
+    In a turn each does the same number of steps: as many as the way "both" does in 100 ms, and at least three.
 
     Parameters
     ----------
     ranks : Ranks
-    steps_of : function
-        Called on each rank: () -> {way: step()}, see `in_turns`; one way is "both".
-    timed : function
-        See `in_turns`.
+    ways_of : function
+        Called on each rank: () -> {way: step(x, y)}, see `in_turns`; one way is "both".
     rival : function
-        A step in this process.
+        rival(x, y), a step in this process.
+    batches : dict of int to tuple
+        {images: (the batch of a rank, that of the rival)}, each batch (x, y).
     turns : int
-    ms : float
 
     Returns
     -------
-    dict of str to list
-        {"all cores" or way: (ms, MB) of a step, turn by turn}.
+    dict of int to dict
+        {images: {"all cores" or way: [(ms, MB sent) of a step, turn by turn]}}.
     """
-    ranks.run(_keep, steps_of)
+    ranks.run(_keep, ways_of, {images: batch for images, (batch, _) in batches.items()})
+    return {images: _race(ranks, partial(rival, *batch), images, turns) for images, (_, batch) in batches.items()}
+
+
+def _keep(ways_of, batches):
+    """On a rank: make the steps, which stay there from one call to the next."""
+    kept.ways, kept.batches = ways_of(), batches
+
+
+def _turn_of_kept(images, n, turn):
+    steps = {way: partial(step, *kept.batches[images]) for way, step in kept.ways.items()}
+    return _one_turn(steps, n, turn)
+
+
+def _race(ranks, rival, images, turns):
+    """Let the rival and the ranks take turns: {"all cores" or way: [(ms, MB)]}."""
     rival()  # the first steps take longer
-    ranks.run(_turn_of_kept, timed, 2, 0)
-    ms_of_both, _ = ranks.run(_turn_of_kept, timed, 2, 0)[0]["both"]
-    n = max(1, round(ms / ms_of_both))
+    ranks.run(_turn_of_kept, images, 2, 0)
+    ms_of_both, _ = ranks.run(_turn_of_kept, images, 2, 0)[0]["both"]
+    n = max(3, round(100 / ms_of_both))
 
     def on_all_cores(turn):
         return {"all cores": (1e3 * timeit(rival, number=n) / n, 0)}
 
     def on_ranks(turn):
-        return ranks.run(_turn_of_kept, timed, n, turn)[0]
+        return ranks.run(_turn_of_kept, images, n, turn)[0]
 
     found = {}
     for turn in range(turns):
@@ -80,25 +94,27 @@ def against_all_cores(ranks, steps_of, timed, rival, turns=10, ms=100):
     return found
 
 
-def _keep(steps_of):
-    """On a rank: make the steps, which stay there from one call to the next."""
-    kept.steps = steps_of()
-
-
-def _turn_of_kept(timed, n, turn):
-    return _one_turn(timed, kept.steps, n, turn)
-
-
-def _one_turn(timed, steps, n, turn):
+def _one_turn(steps, n, turn):
     """On a rank: {way: (ms, MB) of the slower one}."""
     import horovod.tensorflow as hvd
 
     found = {}
     for way in _rotated([*steps], turn):
         rests = way == "alone" and hvd.rank() > 0
-        mine = timed(_nothing if rests else steps[way], n)
+        mine = _ms_and_mb(_nothing if rests else steps[way], n)
         found[way] = max(hvd.allgather_object(mine))
     return found
+
+
+def _ms_and_mb(step, n):
+    """On a rank: ms and MB sent of a step, the mean of n."""
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+
+    hvd.allreduce(tf.zeros(1))  # all begin at the same time
+    before = bytes_sent()
+    ms = 1e3 * timeit(step, number=n) / n
+    return ms, (bytes_sent() - before) / 1e6 / n
 
 
 def _nothing():
@@ -110,13 +126,85 @@ def _rotated(ways, turn):
     return ways[first:] + ways[:first]
 
 
+# ---- Numbers of the turns
+
+
+def times(turns):
+    """Take the ms out of [(ms, MB)]: an array."""
+    return np.array([ms for ms, _ in turns])
+
+
+def mb_of(turns):
+    """Take the median of the MB out of [(ms, MB)]."""
+    return float(np.median([megabytes for _, megabytes in turns]))
+
+
+def near(counted, expected):
+    """Tell whether counted MB are within 5% of what is expected, or nan, as with MPI and on a Mac."""
+    return bool(np.isnan(counted) or abs(counted / expected - 1) < 0.05)
+
+
+def with_quartiles(values, digits=2):
+    """Format the median, and in brackets the quartiles: half of the values lie between."""
+    return median_and_range(np.quantile(values, QUARTILES), digits)
+
+
+def verdict(ratios):
+    """Return "gains" if at least 90% of the turns are above 1, "loses" if at most 10% are, and else "open"."""
+    above = np.mean(np.array(ratios) > 1)
+    if above >= 0.9:
+        return "gains"
+    return "loses" if above <= 0.1 else "open"
+
+
+def gainers(gains, rival):
+    """Name the cases that gain over a rival, as "cnn 256, wide 256", or "none"; gains as in `draw_gains`."""
+    names = [f"{model} {images}" for (model, images), of in gains.items() if verdict(of[rival]) == "gains"]
+    return ", ".join(names) or "none"
+
+
+def table_of_steps(found):
+    """Make a table of the ms of a step, median of the turns, and of two shares with their quartiles.
+
+    Parameters
+    ----------
+    found : dict of (str, int) to dict
+        {(model, images): {way: [(ms, MB), turn by turn]}}.
+    """
+    rows = []
+    for (model, images), turns in found.items():
+        alone, beside, both = (times(turns[way]) for way in ("alone", "beside", "both"))
+        ms = [f"{np.median(each):.1f}" for each in (alone, beside, both, both - beside)]
+        rows.append([f"{model}, {images}", *ms, with_quartiles(alone / beside), with_quartiles(beside / both)])
+    columns = ["ms a step", "alone", "beside", "both", "exchange", "alone / beside", "efficiency"]
+    return table(columns, rows)
+
+
+def table_of_options(ms, sent, losses):
+    """Make a table of what options cost and change.
+
+    Parameters
+    ----------
+    ms : dict of str to numpy.ndarray
+        {option: ms of a step, turn by turn}; among them "alone" and "both".
+    sent : dict of str to float
+        {option: MB of a step}.
+    losses : dict of str to float
+    """
+    rows = []
+    for option, each in ms.items():
+        gain = "" if option == "alone" else with_quartiles(2 * ms["alone"] / each)
+        rows.append([option, with_quartiles(each, 1), gain, f"{sent[option]:.2f}", f"{losses[option]:.3f}"])
+    return table(["wide, 32 images", "ms a step", "2 ranks / 1 rank", "MB a step", "held-out loss"], rows)
+
+
 # ---- Drawn
 
 
-def draw_gains(axes, gains, verdict):
+def draw_gains(axes, gains):
     """Draw each turn as a dot, the quartiles as a bar, the median as a tick, and a line at 1.
 
-    Right of the line two ranks do more. The rows of one model stand together, and the verdict stands at the right.
+    Right of the line two ranks do more. The rows of one model stand together; median and verdict stand at the right.
 
     Parameters
     ----------
@@ -124,8 +212,6 @@ def draw_gains(axes, gains, verdict):
         One for each rival; they share y.
     gains : dict of (str, int) to dict
         {(model, images): {rival: the ratios of its turns}}, from top to bottom; each case has the same rivals.
-    verdict : function
-        Ratios -> "gains", "open" or "loses".
     """
     models = list(dict.fromkeys(model for model, _ in gains))
     heights = [row + 0.7 * models.index(model) for row, (model, _) in enumerate(gains)]
@@ -140,7 +226,7 @@ def draw_gains(axes, gains, verdict):
             axis.plot([low, high], [height, height], lw=7, alpha=0.4, solid_capstyle="butt", color=color)
             axis.plot(middle, height, ls="", marker="|", ms=14, mew=3, color=color)
             place = axis.get_yaxis_transform()
-            axis.text(1.03, height, word, color=color, va="center", transform=place)
+            axis.text(1.03, height, f"{middle:.2f}\n{word}", color=color, va="center", transform=place)
         axis.axvline(1, color="k", ls="--", lw=1)
         axis.set(title=f"2 ranks / {rival}", xlabel="times as many\nexamples a second")
         axis.set_xlim(left=0)
@@ -148,10 +234,10 @@ def draw_gains(axes, gains, verdict):
     axes[0].invert_yaxis()
 
 
-def draw_options(axes, ms, losses, silent):
+def draw_options(axes, ms, losses):
     """Draw a step of each option as a bar, with a line from quartile to quartile, and its loss as a dot.
 
-    Dashed lines stand at what "both" has.
+    Dashed lines stand at what "both" has; "alone", which sends nothing, is grey.
 
     Parameters
     ----------
@@ -160,13 +246,11 @@ def draw_options(axes, ms, losses, silent):
     ms : dict of str to numpy.ndarray
         {option: ms of a step, turn by turn}, from top to bottom.
     losses : dict of str to float
-    silent : set of str
-        Options that send nothing: they are grey.
     """
     time_of, loss_of = axes
     for row, (option, turns) in enumerate(ms.items()):
         low, middle, high = np.quantile(turns, QUARTILES)
-        color = SERIAL if option in silent else COLORS[0]
+        color = SERIAL if option == "alone" else COLORS[0]
         time_of.barh(row, middle, 0.6, color=color, alpha=0.6)
         time_of.plot([low, high], [row, row], color="k", lw=1.5)
         loss_of.plot(losses[option], row, ls="", marker="o", color=color)

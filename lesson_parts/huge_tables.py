@@ -1,5 +1,7 @@
 """The meters of lesson 18: CPU time and memory of processes, ways that take turns, a limit on memory, drawings."""
 
+import os
+import textwrap
 import time
 from functools import partial
 
@@ -7,14 +9,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import psutil
 
-from helpers.plots import COLORS, SERIAL
+from helpers.plots import COLORS, SERIAL, median_and_range, table
 from lesson_parts.table_homes import loopback_bytes, take_turns
 
 
-def cpu_seconds(pids, role=""):
-    """The CPU time (s) until now of all processes in {name: pid} with `role` in their names."""
-    some = [psutil.Process(pid) for name, pid in pids.items() if role in name]
-    return sum(sum(process.cpu_times()[:2]) for process in some)
+def cpu_seconds(pids):
+    """The CPU time (s) until now of each process: {name: seconds} of {name: pid}."""
+    return {name: sum(psutil.Process(pid).cpu_times()[:2]) for name, pid in pids.items()}
 
 
 def resident(pids):
@@ -22,37 +23,178 @@ def resident(pids):
     return {name: psutil.Process(pid).memory_info().rss for name, pid in pids.items()}
 
 
+def process_ids(cluster):
+    """Name this kernel and the processes of a PSCluster: {"coordinator": pid, "worker 0": pid, "ps 0": pid, ...}."""
+    return {"coordinator": os.getpid()} | {f"{role} {index}": pid for (role, index), pid in cluster.pids.items()}
+
+
+def reserve_tables(shape, wanted):
+    """How many tables of float32 this process may reserve at once, and what it is told; nothing is written.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of each table.
+    wanted : int
+        How many at most.
+
+    Returns
+    -------
+    int, str
+    """
+    tables = []
+    try:
+        for _ in range(wanted):
+            tables.append(np.empty(shape, np.float32))
+    except MemoryError as error:
+        return len(tables), textwrap.fill(str(error), 78)
+    return len(tables), "nothing was refused"
+
+
+def perfect_memory(batch, rows, numbers):
+    """Of each batch the share that one guesses right who knows the label of every id that an earlier batch had.
+
+    Of the labels of new ids half are guessed right.
+
+    Parameters
+    ----------
+    batch : callable
+        batch(number) returns ids and labels.
+    rows : int
+        All ids are below it.
+    numbers : iterable of int
+        Of the batches, in order.
+
+    Returns
+    -------
+    numpy.ndarray
+        float, one for each batch.
+    """
+    met, right = np.zeros(rows, bool), []
+    for number in numbers:
+        ids = np.asarray(batch(number)[0])
+        right.append((1 + met[ids].mean()) / 2)
+        met[ids] = True
+    return np.array(right)
+
+
+def rows_of_servers(batch, rows, servers, factor):
+    """How many rows each server sends for a batch, the mean of 50 batches; id i is in row i * factor % rows.
+
+    Parameters
+    ----------
+    batch : callable
+        batch(number) returns ids and labels.
+    rows, servers : int
+        Of the table, which is cut into consecutive shards of equal length.
+    factor : int
+        1 leaves each id in its own row.
+
+    Returns
+    -------
+    numpy.ndarray
+        float [servers].
+    """
+    total = np.zeros(servers)
+    for number in range(50):
+        ids = np.unique(batch(number)[0]).astype(np.int64)
+        on_server = ids * factor % rows * servers // rows
+        total += np.bincount(on_server, minlength=servers)
+    return total / 50
+
+
 def race(ways, pids, steps, turns=3):
     """Let ways of training take turns, each turn from another one on.
 
     Parameters
     ----------
-    ways : dict of str to callable
-        Each trains `steps` steps.
+    ways : dict of callable
+        By name. Each trains `steps` steps.
     pids : dict of str to int
-        All processes whose CPU time counts, by name.
+        All processes whose CPU time counts, by name, as `process_ids` returns them.
     steps, turns : int
 
     Returns
     -------
     dict
-        Of each way a list of a number for each turn: {"speeds": steps/s, "cpu": ms of all processes a step, "bytes":
-        what the machine sent over its loopback interface a step}.
+        Of each way a list for each meter, with a value for each turn: {"speeds": steps/s; "cpu", "workers", "servers",
+        "busiest": CPU ms a step of all processes, of the workers, of the servers, and of the busiest server; "bytes":
+        what the machine sent over its loopback interface a step; "results": what the way returned}.
     """
 
     def measured(run):
-        cpu, sent, began = cpu_seconds(pids), loopback_bytes(), time.perf_counter()
-        run()
+        before = cpu_seconds(pids)
+        sent, began = loopback_bytes(), time.perf_counter()
+        results = run()
         seconds = time.perf_counter() - began
+        sent = loopback_bytes() - sent
+        ms = {name: 1000 * (after - before[name]) / steps for name, after in cpu_seconds(pids).items()}
+        servers = [ms[name] for name in ms if name.startswith("ps")]
         return {
             "speeds": steps / seconds,
-            "cpu": 1000 * (cpu_seconds(pids) - cpu) / steps,
-            "bytes": (loopback_bytes() - sent) / steps,
+            "cpu": sum(ms.values()),
+            "workers": sum(ms[name] for name in ms if name.startswith("worker")),
+            "servers": sum(servers),
+            "busiest": max(servers),
+            "bytes": sent / steps,
+            "results": results,
         }
 
     found = take_turns({way: partial(measured, run) for way, run in ways.items()}, turns)
-    meters = "speeds", "cpu", "bytes"
-    return {way: {meter: [turn[meter] for turn in all_turns] for meter in meters} for way, all_turns in found.items()}
+    return {way: {meter: [turn[meter] for turn in of_way] for meter in of_way[0]} for way, of_way in found.items()}
+
+
+METERS = {  # the column's title, and digits behind the point
+    "speeds": ("steps/s", 0),
+    "cpu": ("CPU ms a step", 1),
+    "servers": ("servers: CPU ms", 1),
+    "workers": ("workers: CPU ms", 1),
+}
+
+
+def race_table(raced, meters=("speeds", "cpu")):
+    """Tabulate what `race` returned: of each way the median of these meters, with the range, and the least MB a step.
+
+    Parameters
+    ----------
+    raced : dict
+        Its keys are str, or (str, rows of the table).
+    meters : sequence of str
+        Of METERS.
+
+    Returns
+    -------
+    IPython.display.Markdown
+    """
+    lines = []
+    for way, found in raced.items():
+        name = way if isinstance(way, str) else f"{way[0]}, {way[1]:,} rows"
+        columns = [median_and_range(found[meter], METERS[meter][1]) for meter in meters]
+        if len(found["bytes"]) == 1:
+            columns = [column.partition(" ")[0] for column in columns]  # one turn has no range
+        lines.append([name, *columns, f"{min(found['bytes']) / 1e6:.2f}"])
+    return table(["", *(METERS[meter][0] for meter in meters), "MB a step"], lines)
+
+
+def tabulate_plans(columns, plans):
+    """Show plans side by side: a line for each of their numbers, below 10 with one digit behind the point.
+
+    Parameters
+    ----------
+    columns : list of str
+        The title of the lines, and one for each plan.
+    plans : list of dict of str to float
+
+    Returns
+    -------
+    IPython.display.Markdown
+    """
+    lines = []
+    for name in plans[0]:
+        values = [plan[name] for plan in plans]
+        digits = [1 if isinstance(value, float) and value < 10 else 0 for value in values]
+        lines.append([name, *(f"{value:,.{number}f}" for value, number in zip(values, digits, strict=True))])
+    return table(columns, lines)
 
 
 def draw_time(ways, parts):
@@ -68,7 +210,7 @@ def draw_time(ways, parts):
     -------
     matplotlib.axes.Axes
     """
-    _, axes = plt.subplots(figsize=(5, 2.6))
+    _, axes = plt.subplots(figsize=(5, 3))
     ends = np.zeros(len(ways))
     for (name, sizes), color in zip(parts.items(), (SERIAL, COLORS[1], COLORS[0]), strict=True):
         axes.barh(ways, sizes, left=ends, color=color, height=0.6, label=name)
@@ -97,11 +239,10 @@ def draw_work(found):
     places = {  # where a label stands from its last dot (points), its alignment, and what keeps dots apart
         "our sparse Adagrad": (0, -24, "right", 1),
         "Keras 3 Adagrad": (8, -4, "left", 1),
-        "Keras 3 Adagrad, rows only": (0, 12, "center", 0.8),
-        "Keras 3 SGD": (0, -24, "center", 1.25),
+        "Keras 3 SGD": (0, 16, "center", 1.25),
     }
     _, axes = plt.subplots(figsize=(5, 3.8))
-    for (way, (right, up, align, shift)), color in zip(places.items(), COLORS, strict=True):
+    for (way, (right, up, align, shift)), color in zip(places.items(), COLORS[:3], strict=True):
         sizes = sorted(rows for other, rows in found if other == way)
         turns = np.array([found[way, rows] for rows in sizes])
         middle = np.median(turns, axis=1)
@@ -112,6 +253,27 @@ def draw_work(found):
     axes.set(xscale="log", yscale="log", ylim=(1, 150))
     axes.set(xlabel="rows of the table", ylabel="CPU time of the servers, a step (ms)")
     axes.set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
+    return axes
+
+
+def draw_scattered(as_they_are, even):
+    """Draw how many rows of a batch each server sends, with ids as they are and scattered.
+
+    Parameters
+    ----------
+    as_they_are, even : numpy.ndarray
+        From `rows_of_servers`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    at = np.arange(len(even))
+    _, axes = plt.subplots(figsize=(5, 3.2))
+    axes.bar(at - 0.2, as_they_are, 0.4, color=COLORS[1], label="as they are")
+    axes.bar(at + 0.2, even, 0.4, color=COLORS[0], label="scattered")
+    axes.set(xticks=at, xticklabels=[f"ps {server}" for server in at], ylabel="different rows of a batch")
+    axes.legend()
     return axes
 
 

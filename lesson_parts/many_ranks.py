@@ -11,7 +11,9 @@ from helpers.exchange import bytes_sent
 from helpers.text import subsample
 from helpers.word2vec import (
     block_loss,
+    count_intervals,
     cut_blocks,
+    due_rows,
     interleave,
     merge_changes,
     noise_table,
@@ -22,13 +24,12 @@ from helpers.word2vec import (
 from helpers.word2vec.blocks import BLOCKS
 
 HOT = 250  # of a message so many rows, the first: of them the factor is noted
-NO_STEPS = np.empty(0, np.float32)
 
 
 # ---- One training
 
 
-def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors=None, steps=None, **options):
+def train_text(text, vocab, *, hvd=None, merge=merge_changes, factors=None, **options):
     """Train tables on a text, in one process or on this rank.
 
     Parameters
@@ -41,10 +42,8 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
     merge : function
         How the changes of ranks become one. It runs through TensorFlow: also `merge_changes`, which the trainer has
         compiled, too.
-    last : function, optional
-        In place of `merge` in the last exchange, of all rows.
-    factors, steps : list, optional
-        They are extended by what `noting` notes of the exchanges between intervals, and not of the last one.
+    factors : list, optional
+        It is extended by what `noting` notes of the exchanges between intervals, and not of the last one.
     **options
         Of `train_blocks`.
 
@@ -57,8 +56,7 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
         tables. (`train_blocks` exchanges all centers, which are the vectors; `merge_contexts` the other table.)
     """
     kept, noted, ended = [], [], []
-    between = merge if factors is None else noting(merge, factors, [] if steps is None else steps)
-    at_end = last or merge
+    between = merge if factors is None else noting(merge, factors)
 
     def note():
         noted.append(bytes_sent())
@@ -76,11 +74,11 @@ def train_text(text, vocab, *, hvd=None, merge=merge_changes, last=None, factors
         yield
 
     def merge_now(total, squares):
-        return at_end(total, squares) if ended else between(total, squares)
+        return merge(total, squares) if ended else between(total, squares)
 
     train_blocks(text, vocab, merge_changes=merge_now, start=start, watch=watch, hvd=hvd, **options)
     if hvd:
-        merge_contexts(*kept, at_end, hvd)
+        merge_contexts(*kept, merge, hvd)
     note()
     words = options["epochs"] * len(text)
     sent, at_end = np.diff(noted) / words
@@ -95,26 +93,22 @@ def merge_contexts(tables, common, merge, hvd):
     common[1] += merge(message[:, :-1], message[:, -1:]).numpy()
 
 
-def noting(merge, factors, steps):
+def noting(merge, factors):
     """The same merge, which notes what it does to the sum of changes.
 
     Parameters
     ----------
     merge : function
     factors : list
-        It gets, of each message, by what the sum is multiplied: the median of its hot rows.
-    steps : list
-        It gets, of each message, how long the merged changes are: a float32 array, without rows that have not changed.
+        It gets, of each message, by what the sum is multiplied: the median of its hot rows that have changed.
     """
 
     def noted(total, squares):
         merged = merge(total, squares)
-        after, before = [np.linalg.norm(rows, axis=-1) for rows in (merged, total)]
+        after, before = [np.linalg.norm(rows[..., :HOT, :], axis=-1) for rows in (merged, total)]
         changed = before > 0
-        steps.append(after[changed].astype(np.float32))
-        hot = changed[..., :HOT]
-        if hot.any():
-            factors.append(float(np.median(after[..., :HOT][hot] / before[..., :HOT][hot])))
+        if changed.any():
+            factors.append(float(np.median(after[changed] / before[changed])))
         return merged
 
     return noted
@@ -130,17 +124,15 @@ def train_on_rank(parts, vocab, merge, **options):
         Bytes that rank 0 has sent for each of its words, see `train_text`.
     factor : float
         The median of the factors that `noting` notes.
-    steps : float32 array [n]
-        The lengths that `noting` notes, of all messages.
     """
     import horovod.tensorflow as hvd
 
-    factors, steps = [], []
+    factors = []
     text = parts[hvd.rank()]
-    tables, sent, at_end = train_text(text, vocab, hvd=hvd, merge=merge, factors=factors, steps=steps, **options)
+    tables, sent, at_end = train_text(text, vocab, hvd=hvd, merge=merge, factors=factors, **options)
     if hvd.rank() > 0:
         return None
-    return tables, sent, at_end, median(factors or [np.nan]), np.concatenate([NO_STEPS, *steps])
+    return tables, sent, at_end, median(factors or [np.nan])
 
 
 # ---- What came out
@@ -154,22 +146,16 @@ class Outcome:
     ----------
     loss : float
         The mean of a held-out pair, in nats.
-    tables : list of two float32 arrays [V, dim], or None
-        Of a first seed only: of the others nobody asks for them.
     sent, at_end : float
         Bytes that a rank sent for each of its words, between intervals and in the last exchange.
     factor : float
         By what a merge multiplied the sum of changes, see `noting`.
-    steps : float32 array [n]
-        How long merged changes were, see `noting`.
     """
 
     loss: float
-    tables: list | None
     sent: float
     at_end: float
     factor: float
-    steps: np.ndarray
 
 
 class Runs:
@@ -188,14 +174,13 @@ class Runs:
     ----------
     found : dict
         Of each name the outcomes, one for each seed.
-    covered : int
-        Pairs of WordSim-353 that the vocabulary has, after a call of `wordsim`.
+    settings : dict
+        Of each name its merge and its learning rate at the start, as str.
     """
 
     def __init__(self, ids, held_out, vocab, epochs=3):
         self.ids, self.vocab, self.epochs = ids, vocab, epochs
-        self.found = {}
-        self.covered = 0
+        self.found, self.settings = {}, {}
         self._test = self._cut(held_out)
 
     def _cut(self, held_out):
@@ -207,28 +192,31 @@ class Runs:
         blocks = cut_blocks(padded, 0, 1, noise, rng, BLOCKS)
         return blocks.reshape(-1, blocks.shape[-1])
 
-    def held_out_loss(self, tables, factor=1.0):
-        """The mean loss of a held-out pair with its random words, in nats, with all centers times `factor`."""
+    def held_out_loss(self, tables):
+        """The mean loss of a held-out pair with its random words, in nats."""
         labels, weights = pair_weights(BLOCKS)
         centers = self._test[:, BLOCKS.window : BLOCKS.window + BLOCKS.tokens]
         known = (centers > 0)[:, :, np.newaxis].astype(np.float32)
-        return float(block_loss(factor * tables[0][centers], tables[1][self._test], labels, weights * known))
+        return float(block_loss(tables[0][centers], tables[1][self._test], labels, weights * known))
 
     def _keep(self, name, tables, *rest):
-        loss = self.held_out_loss(tables)
-        first = name not in self.found
-        self.found.setdefault(name, []).append(Outcome(loss, tables if first else None, *rest))
+        self.found.setdefault(name, []).append(Outcome(self.held_out_loss(tables), *rest))
 
-    def alone(self, name, seeds=(0,), **options):
-        """Train in this process, once with each seed. options: of `train_blocks`."""
+    def _begin(self, name, merge, lr):
+        """Forget what this name had, and note how it is trained now."""
         self.found.pop(name, None)
+        self.settings[name] = merge, f"{lr:g}"
+
+    def alone(self, name, lr, seeds=(0,), **options):
+        """Train in this process, once with each seed. options: of `train_blocks`."""
+        self._begin(name, "", lr)
         for seed in seeds:
-            tables, *_ = train_text(self.ids, self.vocab, epochs=self.epochs, seed=seed, **options)
-            self._keep(name, tables, 0.0, 0.0, 1.0, NO_STEPS)
+            tables, *_ = train_text(self.ids, self.vocab, epochs=self.epochs, lr=lr, seed=seed, **options)
+            self._keep(name, tables, 0.0, 0.0, 1.0)
 
     def on(self, ranks, name, blocks, lr, merge, seeds=(0,), **options):
         """Train on ranks, each an equal part of the text, once with each seed. options: of `train_text`."""
-        self.found.pop(name, None)
+        self._begin(name, getattr(merge, "__name__", ""), lr)
         parts = interleave(self.ids, ranks.size)
         options |= {"blocks": blocks, "lr": lr, "epochs": self.epochs}
         for seed in seeds:
@@ -262,43 +250,140 @@ class Runs:
         """The same in the last exchange, of all rows."""
         return self.found[name][0].at_end
 
-    def wordsim(self, name):
-        """WordSim-353."""
-        from helpers.word2vec import scores, to_keyed_vectors  # here: ranks do without gensim
-
-        vectors = self.found[name][0].tables[0]
-        score = scores(to_keyed_vectors(vectors[1:], self.vocab.words[1:]))
-        self.covered = round(353 * score["wordsim353_coverage"])
-        return score["wordsim353"]
-
-    def shortened(self, name):
-        """Multiply all centers by 0.9, 0.8 and so on, as long as the loss falls: the lowest loss, and its factor."""
-        tables, loss, factor = self.found[name][0].tables, self.losses(name)[0], 1.0
-        while True:
-            shorter = round(factor - 0.1, 1)
-            found = self.held_out_loss(tables, shorter)
-            if not found < loss:
-                return loss, factor
-            loss, factor = found, shorter
-
     def factor(self, name):
         """By what the sum of changes was multiplied, see `noting`: 1 is the sum, 1 / ranks the mean."""
         return self.found[name][0].factor
 
-    def steps(self, name):
-        """How long each merged change of a row was, before the last exchange: float32 [n]."""
-        return self.found[name][0].steps
-
-    def rows(self, name):
-        """How long the rows of both tables are at the end: float32 [2, V]."""
-        return np.linalg.norm(self.found[name][0].tables, axis=-1)
-
     def table(self, *names):
-        """A row for each name: held-out loss and how much above one rank's, of each seed; bytes a word."""
+        """A row for each name: merge, rate, how much its loss is above one rank's, of each seed; bytes a word."""
         from helpers.plots import table  # here: ranks do without matplotlib
 
-        rows = []
+        columns = ["run", "merge", "rate", "loss above 1 rank's", "bytes a word"]
+        body = [[name, *self.settings[name], self.each_seed(name), f"{self.sent(name):.0f}"] for name in names]
+        return table(columns, body)
+
+
+# ---- Rows that travel, and figures
+
+
+def count_travels(row, size, hot, exchanges):
+    """Count the exchanges in which a row of a table travels, of those after the first, in which nothing has changed.
+
+    Parameters
+    ----------
+    row : int
+    size : int
+        Rows of the table.
+    hot : int
+        See `due_rows`.
+    exchanges : int
+
+    Returns
+    -------
+    int
+    """
+    return sum(row in due_rows(step, size, hot) for step in range(1, exchanges + 1))
+
+
+def draw_plans(plans, words, title):
+    """Draw when the changes of a rank add up and when they travel, in one epoch, two lanes for each plan.
+
+    Parameters
+    ----------
+    plans : dict of str to tuple
+        Of each name its Blocks, and in every how many-th interval ranks exchange. The last one has the captions.
+    words : int
+        Of the rank in an epoch.
+    title : str
+    """
+    import matplotlib.pyplot as plt  # here: ranks do without it
+
+    from helpers.plots import COLORS
+
+    figure, axis = plt.subplots(figsize=(4.7, 3.2))
+    for lane, (blocks, every) in enumerate(plans.values()):
+        late = words / count_intervals(words, blocks)  # words that pass while changes travel
+        apart = every * late  # words between two exchanges
+        for start in np.arange(0, words, apart):
+            axis.barh(lane - 0.2, apart, 0.36, start, color=COLORS[0], ec="white")
+            axis.barh(lane + 0.2, late, 0.36, start + apart, color=COLORS[1], ec="white")
+    last = len(plans) - 1
+    axis.text(words / 4, last - 0.2, "changes add up", color="white", ha="center", va="center")
+    axis.text(3 * words / 4, last + 0.2, "they travel", color="white", ha="center", va="center")
+    ticks = np.linspace(0, words, 6)
+    axis.set(xlim=(0, words), xticks=ticks, xticklabels=[f"{tick / 1_000:.0f}" for tick in ticks])
+    axis.set(yticks=range(len(plans)), yticklabels=plans, xlabel="thousand words that a rank has trained")
+    axis.invert_yaxis()
+    axis.grid(axis="y", visible=False)
+    axis.set_title(title)
+    plt.show()
+
+
+def draw_price(runs, plans, groups, title):
+    """Draw what runs lose, a row for each plan with its bytes, a colour for each merge and rate, a dot for each seed.
+
+    Parameters
+    ----------
+    runs : Runs
+    plans : list of str
+        From top to bottom; a run stands in the row of the plan with which its name begins.
+    groups : dict of str to list of str
+        {what the legend says: names of runs}, at most one of each plan.
+    title : str
+    """
+    import matplotlib.pyplot as plt  # here: ranks do without it
+
+    from helpers.plots import COLORS
+
+    figure, axis = plt.subplots(figsize=(4.7, 5))
+    bytes_of = {}
+    for group, (label, names) in enumerate(groups.items()):
         for name in names:
-            losses = ", ".join(f"{loss:.3f}" for loss in self.losses(name))
-            rows.append([name, losses, self.each_seed(name), f"{self.sent(name):.0f}"])
-        return table(["run", "held-out loss", "above 1 rank", "bytes a word"], rows)
+            plan = next(plan for plan in plans if name.startswith(plan))
+            bytes_of.setdefault(plan, runs.sent(name))
+            lane = plans.index(plan) + 0.27 * (group - (len(groups) - 1) / 2)
+            losses = runs.above(name)
+            axis.plot(losses, [lane] * len(losses), "o", color=COLORS[group], ms=6, label=label)
+            axis.annotate(
+                f"{np.mean(losses):.2f}", (max(losses), lane), (7, 0), color=COLORS[group], fontsize=9,
+                textcoords="offset points", va="center",
+            )  # fmt: skip
+            label = None  # in the legend once
+    counted = [plan if np.isnan(bytes_of[plan]) else f"{plan}\n{bytes_of[plan]:.0f} bytes" for plan in plans]
+    axis.set(yticks=range(len(plans)), yticklabels=counted, ylim=(len(plans) - 0.5, -0.5))
+    axis.set(xlim=(0, 1.15 * axis.get_xlim()[1]), xlabel="held-out loss above one rank's")
+    axis.grid(axis="y", visible=False)
+    for edge in range(1, len(plans)):
+        axis.axhline(edge - 0.5, color="#cccccc", lw=0.8)
+    axis.set_title(title)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    plt.show()
+
+
+def draw_needs(counts, needed, links, title):
+    """Draw how many Mbit/s a rank sends against the number of ranks, and links as dashed lines.
+
+    Parameters
+    ----------
+    counts : list of int
+        Ranks.
+    needed : list of float
+        Mbit/s.
+    links : list of int
+        Mbit/s.
+    title : str
+    """
+    import matplotlib.pyplot as plt  # here: ranks do without it
+
+    from helpers.plots import COLORS
+
+    figure, axis = plt.subplots(figsize=(4.7, 3.4))
+    axis.plot(counts, needed, "o-", color=COLORS[0])
+    for link, color in zip(links, COLORS[1:]):
+        axis.axhline(link, color=color, ls="--")
+        axis.text(counts[0], 1.2 * link, f"{link:,} Mbit/s", color=color)
+    axis.set(xscale="log", yscale="log", xticks=counts, xticklabels=counts)
+    axis.set(ylim=(links[0] / 2, 3 * links[-1]), xlabel="ranks", ylabel="Mbit/s that a rank sends")
+    axis.set_title(title)
+    axis.minorticks_off()
+    plt.show()

@@ -28,6 +28,22 @@ def peak_memory():
     return 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])
 
 
+def peak_of(work):
+    """Call work(), and measure the most memory on top of what was there.
+
+    Returns
+    -------
+    object
+        What work returned.
+    float
+        MB; nan on a Mac.
+    """
+    forget_peak()
+    before = peak_memory()
+    result = work()
+    return result, (peak_memory() - before) / 1e6
+
+
 def stacked_bars(ax, bars, parts, colors):
     """Draw a bar of several parts for each name, its sum at its end, and what the parts are below.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import tensorflow as tf
 
-from helpers.word2vec.model import make_tables
+from helpers.word2vec.model import make_tables, merge
 
 
 @dataclass(frozen=True)
@@ -140,3 +140,40 @@ def sum_of_losses(tables, centers, contexts, negatives, recipe):
         sampled_values=(negatives, *expected),
     )
     return tf.reduce_sum(losses)
+
+
+def compile_update(tables, adagrad, recipe, hvd=None):
+    """Compile a step: the losses of a rank's pairs, the gradients of all ranks summed, Adagrad.
+
+    The gradient of a table is a list of rows. Horovod hands every rank the lists of all, in the order of the ranks;
+    `merge` adds up the rows that come several times, before Adagrad squares them.
+
+    Parameters
+    ----------
+    tables : list of three variables
+    adagrad : tf.keras.optimizers.Adagrad
+        Built.
+    recipe : Recipe
+    hvd : module, optional
+        Of Horovod; without it one process trains alone.
+
+    Returns
+    -------
+    function
+        `update(centers, contexts, negatives, pairs)`. The first two are a rank's part; `pairs` is the number of pairs
+        of all ranks, by which the losses are divided.
+    """
+    ids = tf.TensorSpec([None], tf.int64)
+    number = tf.TensorSpec([], tf.float32)
+
+    @tf.function(autograph=False, input_signature=[ids, ids, ids, number])
+    def update(centers, contexts, negatives, pairs):
+        with tf.GradientTape() as tape:
+            loss = sum_of_losses(tables, centers, contexts, negatives, recipe) / pairs
+        if hvd:
+            tape = hvd.DistributedGradientTape(tape, op=hvd.Sum)
+        gradients = tape.gradient(loss, tables)
+        merged = [merge(gradient) for gradient in gradients]
+        adagrad.apply_gradients(zip(merged, tables))
+
+    return update

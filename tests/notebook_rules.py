@@ -21,6 +21,7 @@ OF_ONE_LESSON = {
     "lesson_parts.huge_tables": "18",
     "lesson_parts.table_homes": "19",
     "lesson_parts.first_host": "23",
+    "lesson_parts.gains": "28",
     "lesson_parts.dates": "29",
     "lesson_parts.commands": "30",
 }
@@ -77,10 +78,11 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
     "20": {"lesson_parts.three_ways": "all_or_none rank_step"},
     "21": {
         "lesson_parts.resumable": "Progress next_words next_batch start_model",
-        "lesson_parts.checkpoints": "save_checkpoint read_checkpoint restore_checkpoint",
+        "lesson_parts.whole_files": "as_arrays",
+        "lesson_parts.checkpoints": "save_checkpoint restore_checkpoint",
     },
     "22": {"lesson_parts.resumable": "part_of"},
-    "27": {"lesson_parts.digits": "product ProductLayer own_layer cnn OnRanks compiled digits means_and_count"},
+    "27": {"lesson_parts.digits": "product ProductLayer own_network cnn OnRanks compiled means_and_count"},
 }
 PROMPT = re.compile(r'(?<!")\bWhat\s+do\s+you\s+expect\b')  # in quotation marks it is spoken of
 CHOICE = re.compile(r"^<details><summary>([a-z])\) ", re.MULTILINE)

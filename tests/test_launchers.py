@@ -1,11 +1,13 @@
-"""What lessons 23 and 24 do not run on hosts: a wrong name, unequal environments, shared GPUs, benchmarks."""
+"""What lessons 23 and 24 do not run: three real ranks, a wrong name, unequal environments, shared GPUs, benchmarks."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from helpers.cluster.rendezvous import check_own_names
@@ -65,6 +67,53 @@ def test_more_ranks_than_gpus_share_them_and_without_gpus_nothing_is_set(monkeyp
     )
     train.use_gpu(3, config)
     assert said == mine
+
+
+def losses_of_one_process(train, steps):
+    """Of whole batches, without launcher and Horovod, as in lesson 23."""
+    import tensorflow as tf
+
+    tables = train.make_tables(0)
+
+    @tf.function(autograph=False)
+    def step(*batch):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(train.nce_losses(tables, *batch))
+        for table, gradient in zip(tables, tape.gradient(loss, tables), strict=True):
+            table.scatter_sub(tf.IndexedSlices(train.LR * gradient.values, gradient.indices))
+        return loss
+
+    return [float(step(*map(tf.constant, batch))) for batch in train.batches(0, steps)]
+
+
+@pytest.mark.slow
+def test_three_real_ranks_have_the_losses_of_one_process(monkeypatch, tmp_path):
+    """On parts that are not equal: 86, 85 and 85 pairs, which the factor in train.py weighs."""
+    if not pytest.importorskip("horovod.tensorflow").gloo_built():
+        pytest.skip("this Horovod has no Gloo")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    import train
+
+    result = tmp_path / "ranks.json"
+    launcher = [Path(sys.executable).with_name("horovodrun"), "--gloo", "-np", "3", "-H", "localhost:3"]
+    program = [sys.executable, EXAMPLES / "train.py", "--steps", "60", "--json", result]
+    done = subprocess.run(
+        [*launcher, *program],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "HOROVOD_GLOO_TIMEOUT_SECONDS": "120"},
+        cwd=tmp_path,
+        timeout=250,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    ranks = json.loads(result.read_text())
+    assert [(rank["rank"], rank["size"], rank["local"]) for rank in ranks] == [(0, 3, 0), (1, 3, 1), (2, 3, 2)]
+    assert [len(range(train.BATCH)[rank::3]) for rank in range(3)] == [86, 85, 85]
+    one = losses_of_one_process(train, 60)
+    for rank in ranks:
+        np.testing.assert_allclose(rank["losses"], one, rtol=1e-5)  # the tolerance of lesson 23
 
 
 @pytest.mark.hosts

@@ -8,7 +8,7 @@ import pytest
 from helpers.text.vocab import Vocab
 from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.merging import merge_changes
-from lesson_parts.many_ranks import merge_contexts, noting, train_text
+from lesson_parts.many_ranks import count_travels, merge_contexts, noting, train_text
 
 SIZE = 60
 VOCAB = Vocab(["UNK", *map(str, range(1, SIZE))], [0] + [500] * (SIZE - 1))
@@ -24,12 +24,11 @@ def test_the_contexts_are_merged_and_the_centers_left():
 
 def test_the_factor_of_two_equal_changes_is_a_half():
     total, squares = np.full((2, 3, 4), 2, np.float32), np.full((2, 3, 1), 8, np.float32)
-    factors, steps = [], []
-    merged = noting(merge_changes, factors, steps)(total, squares)
+    factors = []
+    merged = noting(merge_changes, factors)(total, squares)
     np.testing.assert_array_equal(merged, merge_changes(total, squares))
-    noting(merge_changes, factors, steps)(0 * total, 0 * squares)  # nothing has changed: nothing to note
+    noting(merge_changes, factors)(0 * total, 0 * squares)  # nothing has changed: nothing to note
     assert factors == [pytest.approx(0.5)]
-    np.testing.assert_allclose(np.concatenate(steps), [2] * 6)  # of rows with four times 2, halved
 
 
 def two_alike():
@@ -40,26 +39,22 @@ def two_alike():
 
 
 def test_factors_are_noted_between_intervals_and_not_at_the_end():
-    factors, steps = [], []
-    train_text(TEXT, VOCAB, hvd=two_alike(), epochs=1, blocks=Blocks(intervals=3), factors=factors, steps=steps)
+    factors = []
+    train_text(TEXT, VOCAB, hvd=two_alike(), epochs=1, blocks=Blocks(intervals=3), factors=factors)
     assert factors == [pytest.approx(0.5)] * 2  # the first of three exchanges finds nothing changed
-    assert sum(len(lengths) > 0 for lengths in steps) == 2
 
 
-def test_the_last_exchange_can_have_a_merge_of_its_own():
-    called = []
+def test_the_learning_rate_falls_as_it_is_told():
+    asked = []
 
-    def between(total, squares):
-        called.append("between")
-        return total / 2
+    def fall(step, steps):
+        asked.append((step, steps))
+        return 0.5
 
-    def last(total, squares):
-        called.append("last")
-        return total / 2
+    train_text(TEXT, VOCAB, epochs=1, blocks=Blocks(intervals=3), fall=fall)
+    assert asked == [(0, 3), (1, 3), (2, 3)]
 
-    train_text(TEXT, VOCAB, hvd=two_alike(), epochs=1, blocks=Blocks(intervals=3), merge=between, last=last)
-    assert called.count("between") >= 3  # one in each of three intervals
-    assert called[called.count("between") :] == ["last"] * called.count("last") != []
-    called.clear()
-    train_text(TEXT, VOCAB, hvd=two_alike(), epochs=1, blocks=Blocks(intervals=3), merge=between)
-    assert set(called) == {"between"}
+
+def test_a_row_behind_the_hot_ones_travels_in_every_second_exchange():
+    assert count_travels(3, 10, 5, 8) == 8
+    assert count_travels(7, 10, 5, 8) == 4

@@ -41,3 +41,10 @@ def test_the_peak_begins_anew():
     assert peak_memory.peak_memory() < with_the_array - size / 2
     np.ones(size, np.uint8).sum()
     assert peak_memory.peak_memory() > with_the_array - size / 2
+
+
+def test_peak_of_returns_the_result_and_what_came_on_top(monkeypatch):
+    seen = iter([5e6, 8e6])
+    monkeypatch.setattr(peak_memory, "forget_peak", lambda: None)
+    monkeypatch.setattr(peak_memory, "peak_memory", lambda: next(seen))
+    assert peak_memory.peak_of(lambda: "done") == ("done", 3)

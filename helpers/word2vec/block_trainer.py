@@ -276,6 +276,11 @@ def no_report(step, steps, loss, pairs_per_s):
     """Say nothing."""
 
 
+def linear_fall(step, steps):
+    """Let the learning rate fall to 0 in `steps` equal stairs: its share at one of them, from 0 on."""
+    return 1 - step / steps
+
+
 def from_start(tables, common, steps):
     """Begin with the first interval."""
     return 0
@@ -288,7 +293,7 @@ def no_watch(part, steps=0):
 
 def train_blocks(
     ids, vocab, *, dim=128, window=5, negatives=5, epochs=5, lr=0.045, threshold=1e-4, seed=0,
-    report=None, watch=None, start=from_start,
+    report=None, watch=None, start=from_start, fall=linear_fall,
     block_changes=None, merge_changes=merge_changes, due_rows=due_rows,
     blocks=BLOCKS, threads=1, hvd=None,
 ):
@@ -314,7 +319,8 @@ def train_blocks(
         Weight of the random words, in random words for each pair.
     epochs : int
     lr : float
-        The learning rate at the start; it falls linearly to 0, from interval to interval.
+        The learning rate at the start; it falls linearly to 0, from interval to interval, unless
+        `fall` says otherwise.
     threshold : float
         See `Vocab.keep_probability`.
     seed : int
@@ -332,6 +338,8 @@ def train_blocks(
         checkpoints: between two intervals, in `report`, the tables of all ranks and the number
         of the interval are the whole state. Here they can be given the values that they had;
         `common` has the same on all ranks (in one process it is `tables`).
+    fall : function, optional
+        fall(step, steps) gives the share of `lr` at which an interval of all epochs is trained.
     block_changes : function, optional
         What a step adds, in place of the compiled loop: `block_changes` of this file, or another.
     merge_changes, due_rows : function
@@ -387,7 +395,7 @@ def train_blocks(
             words, drawn = next(source)
         rows = due_rows(step, len(vocab), blocks.hot)
         with watch("exchange"), exchange(rows), watch("training", len(words)):
-            loss = float(train(words, lr * (1 - step / steps)))
+            loss = float(train(words, lr * fall(step, steps)))
         pairs += drawn
     with watch("last exchange"):
         vectors = exchange_all(exchange_centers, common[0])

@@ -19,7 +19,7 @@ def schedule(ranks, vocab, blocks=BLOCKS, lr=LR):
 
     The reason to use the rule is what runs with it have lost, little. A model gave it its form, fewer
     words between two exchanges the more ranks there are, and is no reason for it: lesson 14 measures
-    that it fits badly. The factor of a merge should fall with the interval, and it rises.
+    that it fits badly. The factor of a merge should fall with the interval, and it stays.
 
     The model: between two exchanges a rank trains w words. Its change of a row is then about as w
     in the direction that all ranks have in common, and as sqrt(w s) in directions of its own,
