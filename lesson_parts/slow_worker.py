@@ -146,6 +146,12 @@ def with_brakes(train, slow, taken=None, seconds=0.5):
     return found, turns
 
 
+def healthy_turns(log, seconds=0.5):
+    """Cut a run without a brake into turns of so many seconds, [("healthy", begin, end)], and drop the rest."""
+    begins = np.arange(log[:, 0].min(), log[:, 0].max() - seconds, seconds)
+    return [("healthy", begin, begin + seconds) for begin in begins]
+
+
 def trained_turns(log, turns):
     """The part of each turn that lies between the first and the last batch of the log: (name, begin, end)."""
     first, last = log[:, 0].min(), log[:, 0].max()
@@ -238,7 +244,7 @@ def summary(log, turns, pairs, batches):
     log : array
         A staleness below 0 marks a gradient that was dropped: it does not count as throughput.
     turns : list of (str, float, float)
-        None for a run without a brake: then all of it is one healthy turn.
+        Of a run without a brake what `healthy_turns` returns; if that is none, all of it is one healthy turn.
     pairs : int
         Of a batch.
     batches : int

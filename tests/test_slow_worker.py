@@ -11,6 +11,7 @@ from lesson_parts.slow_worker import (
     batches_of_each,
     costs_table,
     during,
+    healthy_turns,
     kept_in_pauses,
     last_loss,
     late_table,
@@ -63,6 +64,14 @@ def test_turns_whose_core_is_taken_are_counted_apart():
     assert np.allclose(kept_in_pauses(log, turns), [1]) and np.allclose(kept_in_pauses(log, turns, "taken"), [0.5])
     assert np.allclose(shares_left(LOG, turns), [0.6])
     assert np.allclose(shares_left(LOG, turns, "taken"), [0.625])  # ten in 0.8 s, of twenty in 1 s
+
+
+def test_a_run_without_a_brake_is_cut_into_healthy_turns():
+    turns = healthy_turns(LOG, 1)  # it lasts from 0.05 to 3.95
+    assert [name for name, *_ in turns] == ["healthy"] * 3
+    assert np.allclose([span for _, *span in turns], [[0.05, 1.05], [1.05, 2.05], [2.05, 3.05]])
+    assert len(summary(LOG, turns, 1, 10)["healthy"]) == 3
+    assert healthy_turns(LOG, 10) == []
 
 
 def test_a_line_for_each_way():
