@@ -146,6 +146,12 @@ def with_brakes(train, slow, taken=None, seconds=0.5):
     return found, turns
 
 
+def healthy_turns(log, seconds=0.5):
+    """Cut a run without a brake into turns of so many seconds, [("healthy", begin, end)], and drop the rest."""
+    begins = np.arange(log[:, 0].min(), log[:, 0].max() - seconds, seconds)
+    return [("healthy", begin, begin + seconds) for begin in begins]
+
+
 def trained_turns(log, turns):
     """The part of each turn that lies between the first and the last batch of the log: (name, begin, end)."""
     first, last = log[:, 0].min(), log[:, 0].max()
@@ -238,7 +244,7 @@ def summary(log, turns, pairs, batches):
     log : array
         A staleness below 0 marks a gradient that was dropped: it does not count as throughput.
     turns : list of (str, float, float)
-        None for a run without a brake: then all of it is one healthy turn.
+        Of a run without a brake what `healthy_turns` returns; if that is none, all of it is one healthy turn.
     pairs : int
         Of a batch.
     batches : int
@@ -283,19 +289,20 @@ def costs_table(costs, by_exercise):
 def servers_table(log, turns):
     """A table with a line for each kind of turn: what is done of the healthy pace, and how many gradients are late.
 
-    "In the pauses" is what worker 0 does of its own healthy pace while worker 1 stands still.
+    It says how many turns a line is from. "In the pauses" is what worker 0 does of its own healthy pace while worker 1
+    stands still.
     """
     kinds = {"healthy": "is healthy", "slow": "pauses, its core is free", "taken": "pauses, its core is taken"}
     rows = []
     for name, worker_1 in kinds.items():
-        both = median_and_range(100 * shares_left(log, turns, name), 0)
+        shares = 100 * shares_left(log, turns, name)
         in_pauses = ""
         if name in PAUSES:
             in_pauses = median_and_range(100 * kept_in_pauses(log, turns, name), 0)
         late = np.mean(during(log, turns, name)[:, 3] > 0)
-        rows.append([worker_1, in_pauses, both, f"{late:.0%}"])
+        rows.append([worker_1, len(shares), in_pauses, median_and_range(shares, 0), f"{late:.0%}"])
     columns = ["worker 0 in the pauses, % of its healthy pace", "both, % of their healthy pace", "late gradients"]
-    return table(["worker 1", *columns], rows)
+    return table(["worker 1", "turns", *columns], rows)
 
 
 def rates_table(rates, ends, before):
@@ -305,13 +312,14 @@ def rates_table(rates, ends, before):
     ----------
     rates : list of float
     ends : dict of str to list of float
-        {way: its loss at each rate}; NaN fails, too.
+        {way: its loss at each rate, or at the first of them}; NaN fails, too.
     before : float
         The loss without this training.
     """
     rows = []
     for way, losses in ends.items():
-        rows.append([way, *(f"{loss:.2f}" if loss < 1.25 * before else "fails" for loss in losses)])
+        said = [f"{loss:.2f}" if loss < 1.25 * before else "fails" for loss in losses]
+        rows.append([way, *said, *[""] * (len(rates) - len(losses))])
     return table(["loss at a rate of", *(f"{rate:.0f}" for rate in rates)], rows)
 
 
@@ -340,7 +348,9 @@ def late_table(logs, rate):
 
 
 def draw_pauses(core_free, core_taken):
-    """Draw the pauses: a bar for what worker 0 pushed in each, a dot for what worker 1's next gradient missed.
+    """Draw the pauses: a bar for what worker 0 pushed in each, a dot for the staleness of worker 1's next gradient.
+
+    A triangle marks a pause in which worker 0, too, stood still: at most one push.
 
     Parameters
     ----------
@@ -351,13 +361,17 @@ def draw_pauses(core_free, core_taken):
     number, first_taken = np.arange(1, len(late) + 1), core_free.shape[1] + 0.5
     shades = ["lightgrey"] * core_free.shape[1] + ["darkgrey"] * core_taken.shape[1]
     plt.bar(number, pushes, color=shades, label="pushes of worker 0 in it")
-    plt.plot(number, late, "o", color=COLORS[1], label="missed by worker 1's next gradient")
-    top = 1.7 * max(pushes.max(), late.max(), 1)
-    plt.axvline(first_taken, ymax=0.73, color="k", linestyle=":")
-    plt.text(first_taken - 0.2, 0.67 * top, "core free", ha="right", va="center")
-    plt.text(first_taken + 0.2, 0.67 * top, "core taken", va="center")
+    plt.plot(number, late, "o", color=COLORS[1], label="staleness of worker 1's next push")
+    still = pushes <= 1
+    if still.any():
+        raised = pushes[still] + 0.08 * pushes.max()
+        plt.plot(number[still], raised, "kv", ms=5, label="worker 0 stands still, too")
+    top = 1.9 * max(pushes.max(), late.max(), 1)
+    plt.axvline(first_taken, ymax=0.68, color="k", linestyle=":")
+    plt.text(first_taken - 0.2, 0.62 * top, "core free", ha="right", va="center")
+    plt.text(first_taken + 0.2, 0.62 * top, "core taken", va="center")
     plt.xticks(number[::4])
-    plt.xlabel("pause; very late: a gradient that misses 5 or more")
+    plt.xlabel("pause; very late: a staleness of 5 or more")
     plt.ylabel("pushes")
     plt.legend(loc="upper right")
     plt.ylim(top=top)
@@ -383,7 +397,7 @@ def draw_second(runs, title):
         {way: (its log, its turns)}.
     title : str
     """
-    _, axes = plt.subplots(len(runs), sharex=True, figsize=(4.8, 1 + len(runs)), layout="constrained")
+    _, axes = plt.subplots(len(runs), sharex=True, figsize=(4.8, 1 + 0.9 * len(runs)), layout="constrained")
     for ax, (way, (log, turns)) in zip(axes, runs.items()):
         begin, end = typical_turn(log, turns)
         around = (1 - (end - begin)) / 2
@@ -399,7 +413,7 @@ def draw_second(runs, title):
             ax.eventplot(1e3 * ended, lineoffsets=who, linelengths=0.8, linewidths=1.3, colors=COLORS[who])
         ax.set(xlim=(-1e3 * around, 1e3 * (end - begin + around)), yticks=[0, 1], ylim=(1.6, -0.6))
         kept = np.median(kept_in_pauses(log, turns))
-        ax.set_title(f"{way}: in pauses worker 0 does {kept:.0%} of its pace", loc="left", fontsize=10)
+        ax.set_title(f"{way}: in pauses worker 0 does {kept:.0%} of its pace (median)", loc="left", fontsize=10)
         ax.grid(False)
     axes[0].get_figure().suptitle(title)
     axes[-1].set_xlabel(
@@ -411,11 +425,13 @@ def draw_second(runs, title):
 def draw_rates(rates, ends, before):
     """Draw the loss at the end against the learning rate, a line for each way; the serial one is grey, broad and below.
 
+    What ends above the dashed line, a quarter above `before`, fails.
+
     Parameters
     ----------
     rates : list of float
     ends : dict of str to list of float
-        {way: its loss at each rate}; a cross above stands for NaN and for what does not fit.
+        {way: its loss at each rate, or at the first of them}; a cross above stands for NaN and for what does not fit.
     before : float
         The loss without this training.
     """
@@ -424,19 +440,21 @@ def draw_rates(rates, ends, before):
     for way, losses in ends.items():
         color, width = colors[way], 7 if way == "serial" else 1.5
         fits = np.array(losses) < top  # not NaN
-        line = plt.plot(rates, np.where(fits, losses, np.nan), "o-", color=color, lw=width, ms=width + 3)
+        line = plt.plot(rates[: len(losses)], np.where(fits, losses, np.nan), "o-", color=color, lw=width, ms=width + 3)
         line[0].set_alpha(0.4 if way == "serial" else 1)
         if fits.any():
             last = np.flatnonzero(fits)[-1]
             beside = (9, -6 if way == "serial" else 0)
             plt.annotate(way, (rates[last], losses[last]), beside, textcoords="offset points", color=color, va="center")
     for place, rate in enumerate(rates):
-        gone = [way for way in ends if not ends[way][place] < top]
+        gone = [way for way, losses in ends.items() if place < len(losses) and not losses[place] < top]
         for nth, way in enumerate(gone):  # side by side
             beside = 1.06 ** (nth - (len(gone) - 1) / 2)
             plt.plot(rate * beside, 0.95 * top, "x", color=colors[way], ms=7, mew=2)
     plt.axhline(before, color="k", linestyle=":")
-    plt.text(rates[0], before + 0.02 * top, "before", va="bottom")
+    plt.text(rates[-1], before + 0.01 * top, "before", ha="right", va="bottom")
+    plt.axhline(1.25 * before, color="k", linestyle="--", linewidth=0.8)
+    plt.text(rates[-1], 1.25 * before + 0.01 * top, "above it: fails", ha="right", va="bottom")
     plt.text(rates[0], 0.95 * top, "x: off the scale", va="center")
     plt.xscale("log")
     plt.xticks(rates, [f"{rate:.0f}" for rate in rates])

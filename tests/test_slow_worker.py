@@ -11,6 +11,7 @@ from lesson_parts.slow_worker import (
     batches_of_each,
     costs_table,
     during,
+    healthy_turns,
     kept_in_pauses,
     last_loss,
     late_table,
@@ -65,6 +66,14 @@ def test_turns_whose_core_is_taken_are_counted_apart():
     assert np.allclose(shares_left(LOG, turns, "taken"), [0.625])  # ten in 0.8 s, of twenty in 1 s
 
 
+def test_a_run_without_a_brake_is_cut_into_healthy_turns():
+    turns = healthy_turns(LOG, 1)  # it lasts from 0.05 to 3.95
+    assert [name for name, *_ in turns] == ["healthy"] * 3
+    assert np.allclose([span for _, *span in turns], [[0.05, 1.05], [1.05, 2.05], [2.05, 3.05]])
+    assert len(summary(LOG, turns, 1, 10)["healthy"]) == 3
+    assert healthy_turns(LOG, 10) == []
+
+
 def test_a_line_for_each_way():
     costs = {"ranks": summary(LOG, TURNS, 3000, 10), "serial": summary(LOG, [], 3000, 10)}
     lines = costs_table(costs, {"ranks": "20%", "serial": ""}).data.split("\n")
@@ -78,14 +87,15 @@ def test_lines_of_the_other_tables():
     turns = [("healthy", 0, 1), ("slow", 1, 2), ("pause", 1, 1.2), ("healthy", 2, 3), ("taken", 3, 4)]
     turns.append(("taken pause", 3.1, 3.5))
     assert servers_table(LOG, turns).data.split("\n")[2:] == [
-        "| is healthy |  | 100 (100 to 100) | 0% |",
-        "| pauses, its core is free | 100 (100 to 100) | 60 (60 to 60) | 0% |",
-        "| pauses, its core is taken | 100 (100 to 100) | 63 (63 to 63) | 0% |",  # 12 in 0.95 s, of 20 in 1 s
+        "| is healthy | 1 |  | 100 (100 to 100) | 0% |",
+        "| pauses, its core is free | 1 | 100 (100 to 100) | 60 (60 to 60) | 0% |",
+        "| pauses, its core is taken | 1 | 100 (100 to 100) | 63 (63 to 63) | 0% |",  # 12 in 0.95 s, of 20 in 1 s
     ]
-    ends = {"serial": [2.0, 4.0], "1 late": [2.5, np.nan]}
+    ends = {"serial": [2.0, 4.0], "1 late": [2.5, np.nan], "5 late": [np.nan]}
     assert rates_table([20.0, 40.0], ends, 3.0).data.split("\n")[2:] == [
         "| serial | 2.00 | fails |",
         "| 1 late | 2.50 | fails |",
+        "| 5 late | fails |  |",
     ]
     late = LOG + [0, 0, 0.5, 2]
     assert late_table({"serial": [LOG], "servers": [late]}, 80).data.split("\n")[2:] == [
