@@ -356,7 +356,7 @@ def draw_price(runs, groups, title):
                 textcoords="offset points", va="center",
             )  # fmt: skip
     ticks = [10, 30, 100, 300] if counted else []
-    axis.set(xlim=(2, 3_500), xticks=ticks, xticklabels=ticks)
+    axis.set(xlim=(2, 3_500), ylim=(0.04, 0.9), xticks=ticks, xticklabels=ticks)
     axis.set(yticks=[0.05, 0.1, 0.2, 0.4, 0.8], yticklabels=[0.05, 0.1, 0.2, 0.4, 0.8])
     axis.minorticks_off()
     axis.set_xlabel("bytes a word" if counted else "bytes are not counted here")
