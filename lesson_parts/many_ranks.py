@@ -24,6 +24,7 @@ from helpers.word2vec import (
 from helpers.word2vec.blocks import BLOCKS
 
 HOT = 250  # of a message so many rows, the first: of them the factor is noted
+LEAST = 0.01  # loss that the logarithmic figure shows
 
 
 # ---- One training
@@ -319,44 +320,49 @@ def draw_plans(plans, words, title):
     plt.show()
 
 
-def draw_price(runs, plans, groups, title):
-    """Draw what runs lose, a row for each plan with its bytes, a colour for each merge and rate, a dot for each seed.
+def draw_price(runs, groups, title):
+    """Draw what runs lose against the bytes that they send, a colour for each merge and rate, a dot for each seed.
 
     Parameters
     ----------
     runs : Runs
-    plans : list of str
-        From top to bottom; a run stands in the row of the plan with which its name begins.
     groups : dict of str to list of str
-        {what the legend says: names of runs}, at most one of each plan.
+        {what the legend says: names of runs, in the order in which a line joins them}. Three groups: the names,
+        without " mean" and " 0.06", stand to the right of the dots, to the left, and to the right below. What loses
+        less than LEAST stands there. Where bytes are not counted (on a Mac) the runs of a group stand side by side.
     title : str
     """
     import matplotlib.pyplot as plt  # here: ranks do without it
 
     from helpers.plots import COLORS
 
-    figure, axis = plt.subplots(figsize=(4.7, 5))
-    bytes_of = {}
-    for group, (label, names) in enumerate(groups.items()):
-        for name in names:
-            plan = next(plan for plan in plans if name.startswith(plan))
-            bytes_of.setdefault(plan, runs.sent(name))
-            lane = plans.index(plan) + 0.27 * (group - (len(groups) - 1) / 2)
-            losses = runs.above(name)
-            axis.plot(losses, [lane] * len(losses), "o", color=COLORS[group], ms=6, label=label)
+    figure, axis = plt.subplots(figsize=(4.7, 4.6))
+    axis.set(xscale="log", yscale="log")
+    sides = [((7, 3), "left"), ((-7, -2), "right"), ((7, -7), "left")]
+    for (label, names), color, (offset, side) in zip(groups.items(), COLORS, sides, strict=False):
+        places = [runs.sent(name) for name in names]
+        counted = not np.isnan(places).any()
+        if not counted:
+            places = [10 * 4**place for place in range(len(names))]
+        means = [max(np.mean(runs.above(name)), LEAST) for name in names]
+        axis.plot(places, means, "-", color=color, lw=1, alpha=0.5)
+        for name, place, mean in zip(names, places, means, strict=True):
+            losses = np.maximum(runs.above(name), LEAST)
+            axis.plot([place] * len(losses), losses, "o", color=color, ms=6, label=label)
+            label = None  # in the legend once
+            plan = name.removesuffix(" mean").removesuffix(" 0.06")
             axis.annotate(
-                f"{np.mean(losses):.2f}", (max(losses), lane), (7, 0), color=COLORS[group], fontsize=9,
+                f"{plan} {mean:.2f}", (place, mean), offset, color=color, fontsize=9, ha=side,
                 textcoords="offset points", va="center",
             )  # fmt: skip
-            label = None  # in the legend once
-    counted = [plan if np.isnan(bytes_of[plan]) else f"{plan}\n{bytes_of[plan]:.0f} bytes" for plan in plans]
-    axis.set(yticks=range(len(plans)), yticklabels=counted, ylim=(len(plans) - 0.5, -0.5))
-    axis.set(xlim=(0, 1.15 * axis.get_xlim()[1]), xlabel="held-out loss above one rank's")
-    axis.grid(axis="y", visible=False)
-    for edge in range(1, len(plans)):
-        axis.axhline(edge - 0.5, color="#cccccc", lw=0.8)
+    ticks = [10, 30, 100, 300] if counted else []
+    axis.set(xlim=(2, 3_500), ylim=(0.04, 0.9), xticks=ticks, xticklabels=ticks)
+    axis.set(yticks=[0.05, 0.1, 0.2, 0.4, 0.8], yticklabels=[0.05, 0.1, 0.2, 0.4, 0.8])
+    axis.minorticks_off()
+    axis.set_xlabel("bytes a word" if counted else "bytes are not counted here")
+    axis.set_ylabel("held-out loss above one rank's")
     axis.set_title(title)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=1, frameon=False, fontsize=9)
     plt.show()
 
 

@@ -8,7 +8,7 @@ from helpers.word2vec.blocks import BLOCKS
 from helpers.word2vec.merging import merge_changes
 
 LR = 0.045  # of one process, at the start
-LOST = 1 / 3  # L of the model in `schedule`: makes 2 R - 3 of it, and the rate
+LOST = 1 / 3  # L of the model in `schedule`: sets the interval and the rate
 HITS = 12  # of the rarest row that travels in each exchange, within WORDS
 WORDS = 125_000  # s of the model: in which the common progress of a row is as long as its noise
 LONGEST = 1.0  # change of a row in one exchange
@@ -70,7 +70,7 @@ def schedule(ranks, vocab, blocks=BLOCKS, lr=LR):
         raise ValueError(f"ranks={ranks}, but at least 1 is needed")
     if ranks == 1:
         return blocks, lr
-    interval = round(WORDS / (2 * ranks - 3))
+    interval = round(WORDS * LOST / (ranks - 1 - ranks * LOST))
     share = vocab.counts[1:] / vocab.counts[1:].sum()
     hot = int((share * WORDS >= HITS).sum())
     blocks = replace(blocks, interval=min(interval, blocks.interval), hot=max(hot, blocks.hot))
