@@ -150,10 +150,11 @@ def parts_of_wait(after, moments):
 
 
 def longest_gaps(log, death):
-    """The longest times in seconds between two steps that follow each other: up to the death, and from it on."""
+    """The longest times in seconds between two steps that follow each other: up to the death (or nan), from it on."""
     when = np.sort(log[:, 0])
     before, after = when[when <= death], when[when > death]
-    return np.diff(before).max(), np.diff(after, prepend=death).max()
+    longest = np.diff(before).max() if len(before) > 1 else np.nan
+    return longest, np.diff(after, prepend=death).max()
 
 
 def last_authors(log, steps=100):

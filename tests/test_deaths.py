@@ -68,6 +68,7 @@ def test_the_time_in_which_one_reads_is_no_wait():
     assert log[:, 0].tolist() == [9, 9.5, 15, 16]
     assert waits == {"until the error": 1, "restart": 3, "until the first step": 1}
     assert longest_gaps(log, moments["death"]) == (0.5, sum(waits.values()))
+    assert np.isnan(longest_gaps(log[2:], moments["death"])[0])  # whose log died, too
     assert last_authors(log, 2) == {0} and last_authors(log, 3) == {0, 1}
     rows = with_gaps([["a rank", "0"]], {"a rank": log}, faults)
     assert rows == [["a rank", "0", "0.50 s", "5.00 s"]]
