@@ -54,7 +54,7 @@ def plot_speed_ups(measured, predict=None):
     measured : dict of str to dict
         Strategy: link (Mbit/s or None): the speed-ups of its turns. What is above 2.3 is cut off, and written there.
     predict : function, optional
-        predict(strategy, link) is a speed-up, or one of each turn, whose median is drawn; as a dotted line, and the
+        predict(strategy, link) is a speed-up. It is drawn as a dotted line, and as a hollow point without a limit; the
         bandwidth from which on it is more than 1 is marked.
     """
     fig, ax = plt.subplots(figsize=(6, 4.2))
@@ -72,10 +72,12 @@ def plot_speed_ups(measured, predict=None):
                 ax.text(place(mbit) + shift + 0.04, TOP, f"to {max(runs):.1f}", color=color, va="top", size=9)
         ends.append((medians[-1], x[-1], name.split(",")[0], color))
         if predict:
-            links = [*np.geomspace(10, 1000, 41), *([None] if None in found else [])]
-            promised = [np.median(predict(name, mbit)) for mbit in links]
+            links = np.geomspace(10, 1000, 41)
+            promised = [predict(name, mbit) for mbit in links]
             places = [place(mbit) for mbit in links]
             ax.plot(places, promised, ":", color=color)
+            if None in found:
+                ax.plot(place(None) + shift, predict(name, None), "o", color=color, mfc="white", ms=6)
             if promised[0] < 1 < promised[-1]:
                 _mark(ax, np.interp(1, promised, places), color)
     free = -np.inf
@@ -87,7 +89,7 @@ def plot_speed_ups(measured, predict=None):
     ax.axhline(2, color=SERIAL, lw=1, ls="--")
     ax.text(0.5, 2.02, "twice", color=SERIAL, va="bottom", ha="center")
     if predict:
-        ax.text(0.02, 0.98, "dotted: predicted", transform=ax.transAxes, va="top")
+        ax.text(0.02, 0.98, "dotted, hollow: predicted", transform=ax.transAxes, va="top")
     ax.set_xticks(range(len(LINKS)), LINKS.values())
     ax.set_xlim(-0.2, 3.9)
     ax.set_ylim(0, TOP)
@@ -105,36 +107,35 @@ def _mark(ax, x, color):
     )  # fmt: skip
 
 
-def title_of(measured):
-    """Say of each strategy where two hosts lose in every turn, and where they pay in every turn.
+def title_of(measured, promised):
+    """Say between which links the medians of hot and cold pass 1, and on which links canonical pays.
 
     Parameters
     ----------
     measured : dict of str to dict
         As in `plot_speed_ups`.
+    promised : int
+        The bandwidth in Mbit/s at which hot and cold should be even.
 
     Returns
     -------
     str
-        A line for each strategy.
+        Two lines.
     """
-    lines = []
-    for name, found in measured.items():
-        lose = [mbit for mbit, turns in found.items() if max(turns) < 1]
-        pay = [mbit for mbit, turns in found.items() if min(turns) > 1]
-        parts = [f"{verb}{_where(links, found)}" for verb, links in (("loses", lose), ("pays", pay)) if links]
-        said = ", ".join(parts).replace(" Mbit/s, pays at", ", pays at")
-        lines.append(f"{name.capitalize()}: {'every turn ' + said if said else 'some turns pay, others lose'}")
-    return "\n".join(lines)
+    hot, canonical = _passes_one(measured["hot and cold"]), _passes_one(measured["canonical"])
+    return f"Hot and cold: {hot}, {promised} promised\nCanonical: {canonical} (medians)"
 
 
-def _where(links, all_links):
-    """Write some links of a strategy, as " at 10 and 100 Mbit/s"; "" for all of them."""
-    if len(links) == len(all_links):
-        return ""
-    limits = " and ".join(f"{mbit:,g}" for mbit in links if mbit)
-    parts = [f"at {limits} Mbit/s"] if limits else []
-    return " " + " and ".join(parts + (["without a limit"] if None in links else []))
+def _passes_one(found):
+    """Say it of the medians of one strategy: between two links, on none, on all, or more than once."""
+    links = sorted(found, key=place)
+    pays = [np.median(found[mbit]) > 1 for mbit in links]
+    if not any(pays) or all(pays):
+        return f"two hosts {'pay' if all(pays) else 'lose'} on every link"
+    first = pays.index(True)
+    if not all(pays[first:]):
+        return "they pass 1 more than once"
+    return f"even between {written(links[first - 1])} and {written(links[first])} Mbit/s"
 
 
 # ---- What is recorded
