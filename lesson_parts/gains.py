@@ -41,7 +41,8 @@ def in_turns(steps, n, turns, warm):
 def against_all_cores(ranks, ways_of, rival, batches, turns=10):
     """Let a rival in this process take turns with several ways of a step on the ranks, which rest meanwhile.
 
-    In a turn each does the same number of steps: as many as the way "both" does in 100 ms, and at least three.
+    In a turn each does the same number of steps: as many as the way "both" does in 100 ms, and at least three. The
+    rival trains on a whole batch, and each rank on its own part of it.
 
     Parameters
     ----------
@@ -51,21 +52,57 @@ def against_all_cores(ranks, ways_of, rival, batches, turns=10):
     rival : function
         rival(x, y), a step in this process.
     batches : dict of int to tuple
-        {images: (the batch of a rank, that of the rival)}, each batch (x, y).
+        {images of a rank: the batch of all ranks (x, y)}.
     turns : int
 
     Returns
     -------
     dict of int to dict
-        {images: {"all cores" or way: [(ms, MB sent) of a step, turn by turn]}}.
+        {images of a rank: {"all cores" or way: [(ms, MB sent) of a step, turn by turn]}}.
     """
-    ranks.run(_keep, ways_of, {images: batch for images, (batch, _) in batches.items()})
-    return {images: _race(ranks, partial(rival, *batch), images, turns) for images, (_, batch) in batches.items()}
+    ranks.run(_keep, ways_of, batches)
+    found = {}
+    for images, batch in batches.items():
+        work = partial(rival, *batch)
+        work()  # the first steps take longer
+        ranks.run(_turn_of_kept, images, 2, 0)
+        ms_of_both, _ = ranks.run(_turn_of_kept, images, 2, 0)[0]["both"]
+        found[images] = _race(ranks, work, images, max(3, round(100 / ms_of_both)), turns)
+    return found
+
+
+def turns_of_options(ranks, ways_of, rival, n, turns, warm):
+    """Do the same with steps that bring their own batches, n of each way in a turn.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    ways_of : function
+        Called on each rank: () -> {way: step()}, see `in_turns`.
+    rival : function
+        rival(), a step in this process.
+    n, turns : int
+    warm : int
+        So many turns before, which do not count.
+
+    Returns
+    -------
+    dict of str to list
+        {"all cores" or way: [(ms, MB sent) of a step, turn by turn]}.
+    """
+    ranks.run(_keep, ways_of, {None: ()})
+    found = _race(ranks, rival, None, n, warm + turns)
+    return {way: rows[warm:] for way, rows in found.items()}
 
 
 def _keep(ways_of, batches):
-    """On a rank: make the steps, which stay there from one call to the next."""
-    kept.ways, kept.batches = ways_of(), batches
+    """On a rank: make the steps, which stay there from one call to the next, and take this rank's part of a batch."""
+    import horovod.tensorflow as hvd
+
+    kept.ways = ways_of()
+    kept.batches = {
+        images: [np.split(side, hvd.size())[hvd.rank()] for side in batch] for images, batch in batches.items()
+    }
 
 
 def _turn_of_kept(images, n, turn):
@@ -73,12 +110,8 @@ def _turn_of_kept(images, n, turn):
     return _one_turn(steps, n, turn)
 
 
-def _race(ranks, rival, images, turns):
+def _race(ranks, rival, images, n, turns):
     """Let the rival and the ranks take turns: {"all cores" or way: [(ms, MB)]}."""
-    rival()  # the first steps take longer
-    ranks.run(_turn_of_kept, images, 2, 0)
-    ms_of_both, _ = ranks.run(_turn_of_kept, images, 2, 0)[0]["both"]
-    n = max(3, round(100 / ms_of_both))
 
     def on_all_cores(turn):
         return {"all cores": (1e3 * timeit(rival, number=n) / n, 0)}
@@ -164,7 +197,7 @@ def gainers(gains, rival):
 
 
 def table_of_steps(found):
-    """Make a table of the ms of a step, median of the turns, and of two shares with their quartiles.
+    """Make a table of the ms of a step, median of the turns; the exchange and two shares with their quartiles.
 
     Parameters
     ----------
@@ -174,8 +207,9 @@ def table_of_steps(found):
     rows = []
     for (model, images), turns in found.items():
         alone, beside, both = (times(turns[way]) for way in ("alone", "beside", "both"))
-        ms = [f"{np.median(each):.1f}" for each in (alone, beside, both, both - beside)]
-        rows.append([f"{model}, {images}", *ms, with_quartiles(alone / beside), with_quartiles(beside / both)])
+        ms = [f"{np.median(each):.1f}" for each in (alone, beside, both)]
+        shares = [with_quartiles(alone / beside), with_quartiles(beside / both)]
+        rows.append([f"{model}, {images}", *ms, with_quartiles(both - beside, 1), *shares])
     columns = ["ms a step", "alone", "beside", "both", "exchange", "alone / beside", "efficiency"]
     return table(columns, rows)
 
@@ -186,16 +220,19 @@ def table_of_options(ms, sent, losses):
     Parameters
     ----------
     ms : dict of str to numpy.ndarray
-        {option: ms of a step, turn by turn}; among them "alone" and "both".
+        {option: ms of a step, turn by turn}; among them "all cores", "alone" and "both".
     sent : dict of str to float
         {option: MB of a step}.
     losses : dict of str to float
     """
     rows = []
     for option, each in ms.items():
-        gain = "" if option == "alone" else with_quartiles(2 * ms["alone"] / each)
-        rows.append([option, with_quartiles(each, 1), gain, f"{sent[option]:.2f}", f"{losses[option]:.3f}"])
-    return table(["wide, 32 images", "ms a step", "2 ranks / 1 rank", "MB a step", "held-out loss"], rows)
+        on_two = option not in ("all cores", "alone")
+        ratios = [2 * ms["alone"] / each, ms["all cores"] / each] if on_two else []
+        gain = [f"{with_quartiles(ratio)} {verdict(ratio)}" for ratio in ratios] or ["", ""]
+        rows.append([option, with_quartiles(each, 1), *gain, f"{sent[option]:.2f}", f"{losses[option]:.3f}"])
+    columns = ["ms a step", "2 ranks / 1 rank", "2 ranks / all cores", "MB a step", "held-out loss"]
+    return table(["wide, 32 images", *columns], rows)
 
 
 # ---- Drawn
@@ -204,7 +241,8 @@ def table_of_options(ms, sent, losses):
 def draw_gains(axes, gains):
     """Draw each turn as a dot, the quartiles as a bar, the median as a tick, and a line at 1.
 
-    Right of the line two ranks do more. The rows of one model stand together; median and verdict stand at the right.
+    Right of the line two ranks do more. The rows of one model stand together. At the right stand the median, how many
+    turns are above 1, and the verdict.
 
     Parameters
     ----------
@@ -221,12 +259,13 @@ def draw_gains(axes, gains):
             ratios = ratios_of[rival]
             low, middle, high = np.quantile(ratios, QUARTILES)
             word = verdict(ratios)
+            label = f"{middle:.2f}\n{np.sum(np.array(ratios) > 1)} of {len(ratios)}\n{word}"
             color = COLOR_OF[word]
             axis.plot(ratios, [height] * len(ratios), ls="", marker="o", ms=3.5, alpha=0.5, color=color)
             axis.plot([low, high], [height, height], lw=7, alpha=0.4, solid_capstyle="butt", color=color)
             axis.plot(middle, height, ls="", marker="|", ms=14, mew=3, color=color)
             place = axis.get_yaxis_transform()
-            axis.text(1.03, height, f"{middle:.2f}\n{word}", color=color, va="center", transform=place)
+            axis.text(1.03, height, label, color=color, va="center", transform=place)
         axis.axvline(1, color="k", ls="--", lw=1)
         axis.set(title=f"2 ranks / {rival}", xlabel="times as many\nexamples a second")
         axis.set_xlim(left=0)
@@ -235,9 +274,9 @@ def draw_gains(axes, gains):
 
 
 def draw_options(axes, ms, losses):
-    """Draw a step of each option as a bar, with a line from quartile to quartile, and its loss as a dot.
+    """Draw how long each option takes for the images of two ranks, with a line from quartile to quartile, and its loss.
 
-    Dashed lines stand at what "both" has; "alone", which sends nothing, is grey.
+    Dashed lines stand at what "both" has. Those that send nothing are grey; "alone" takes two steps for these images.
 
     Parameters
     ----------
@@ -248,15 +287,17 @@ def draw_options(axes, ms, losses):
     losses : dict of str to float
     """
     time_of, loss_of = axes
+    names = {"alone": "alone,\ntwo steps"}
     for row, (option, turns) in enumerate(ms.items()):
-        low, middle, high = np.quantile(turns, QUARTILES)
-        color = SERIAL if option == "alone" else COLORS[0]
+        steps = 2 if option == "alone" else 1
+        low, middle, high = np.quantile(steps * turns, QUARTILES)
+        color = SERIAL if option in ("all cores", "alone") else COLORS[0]
         time_of.barh(row, middle, 0.6, color=color, alpha=0.6)
         time_of.plot([low, high], [row, row], color="k", lw=1.5)
         loss_of.plot(losses[option], row, ls="", marker="o", color=color)
     time_of.axvline(np.median(ms["both"]), color="k", ls="--", lw=1)
     loss_of.axvline(losses["both"], color="k", ls="--", lw=1)
-    time_of.set(xlabel="ms a step", yticks=range(len(ms)))
-    time_of.set_yticklabels([option.replace(", ", ",\n") for option in ms])
+    time_of.set(xlabel="ms for 64 images", yticks=range(len(ms)))
+    time_of.set_yticklabels([names.get(option, option) for option in ms])
     loss_of.set(xlabel="held-out loss", xlim=(0, 1.1 * max(losses.values())))
     time_of.invert_yaxis()
