@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from IPython import get_ipython
 
-from helpers.plots import COLORS, SERIAL, gantt
+from helpers.plots import COLORS, SERIAL, gantt, median_and_range
 
 PARTS = {
     "forward": COLORS[0], "backward": COLORS[1], "update": COLORS[2], "exchange": COLORS[3], "wait": "#dddddd",
@@ -79,7 +79,7 @@ def length(step):
 
 def waits_apart(step):
     """Cut the exchange of each rank in two: "wait" until the last rank begins it, and "exchange" from then on."""
-    last = max(begin for spans in step for what, begin, _ in spans if what == "exchange")
+    last = max(begin for begin, _ in exchanges(step))
     apart = []
     for spans in step:
         cut = []
@@ -90,6 +90,11 @@ def waits_apart(step):
             cut.append((what, begin, end))
         apart.append(cut)
     return apart
+
+
+def exchanges(step):
+    """Of each rank when its exchange began and ended: a list of (begin, end), in seconds of one clock."""
+    return [(begin, end) for spans in step for what, begin, end in spans if what == "exchange"]
 
 
 def bar(spans, what):
@@ -103,26 +108,69 @@ def idle(step):
     return [1 - its_busy / length(step) for its_busy in busy]
 
 
-# ---- Figures
+def computing_ms(spans):
+    """Milliseconds that a rank's forward and backward take together."""
+    return bar(spans, "forward") + bar(spans, "backward")
 
 
-def draw_amdahl(speed_up, serial_parts):
-    """Draw the speed-up against the number of ranks, up to 64, a curve for each serial part.
+def lost_by_halves(whole, half, both):
+    """Where the time goes that half of one rank's step leaves out, when two ranks take half of a batch each.
 
-    speed_up: function of a serial part and a number of ranks, or an array of them. serial_parts: at most four.
+    Parameters
+    ----------
+    whole, half, both : lists, turn by turn, of a step
+        Rank 0 alone with a whole batch; alone with half of it; both ranks, after `waits_apart`.
+
+    Returns
+    -------
+    list of (str, str)
+        What, and its milliseconds as "1.5 (1.2 to 1.9)": the median and the range over the turns. In each turn the
+        last line is the sum of the others.
     """
-    counts = 2 ** np.arange(7)
-    _, ax = plt.subplots(figsize=(6, 4))
-    for color, serial in zip(COLORS, serial_parts):
-        ax.plot(counts, speed_up(serial, counts), "o-", color=color, label=f"{serial:.0%} serial")
-    ax.plot(counts, counts, ":", color="gray", label="perfect")
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log", base=2)
-    ax.set(xlabel="ranks", xticks=counts, xticklabels=counts)
-    ax.set(ylabel="times as fast", yticks=counts, yticklabels=counts)
-    *first, last = [f"{speed_up(serial, 64):.1f}" for serial in serial_parts]
-    ax.set_title(f"64 ranks: {', '.join(first)} or {last} times as fast")
-    ax.legend()
+    one = np.array([length(step) for step in whole])
+    two = np.array([length(step) for step in both])
+    of_whole, of_half = [np.array([computing_ms(step[0]) for step in steps]) for steps in (whole, half)]
+    update = last_updates(both)
+    slower = np.array([1e3 * (exchanges(step)[0][0] - min(spans[0][1] for spans in step)) for step in both])
+    return in_rows({
+        "half of one rank's step": one / 2,
+        "computing: half a batch alone, beyond half of the time": of_half - of_whole / 2,
+        "computing: both at work, and the slower one counts": slower - of_half,
+        "exchange": two - slower - update,
+        "update, not divided": update - (one - of_whole) / 2,
+        "**a step of two ranks**": two,
+    })  # fmt: skip
+
+
+def lost_by_layers(whole, split):
+    """Where the time goes that two ranks with half of the layers each take beyond one rank's step.
+
+    whole, split: lists, turn by turn, of a step: of rank 0 with all layers; of both ranks. Returns rows as
+    `lost_by_halves` does.
+    """
+    one, two = [np.array([length(step) for step in steps]) for steps in (whole, split)]
+    of_one, of_two = [np.array([sum(map(computing_ms, step)) for step in steps]) for steps in (whole, split)]
+    update = last_updates(split)
+    return in_rows({
+        "one rank's step": one,
+        "computing: the same layers on two ranks": of_two - of_one,
+        "two messages": two - of_two - update,
+        "update of half of the layers": update - (one - of_one),
+        "**a step with divided layers**": two,
+    })  # fmt: skip
+
+
+def last_updates(steps):
+    """Of each step the milliseconds of the update of the rank that is done last: an array."""
+    return np.array([bar(max(step, key=lambda spans: spans[-1][2]), "update") for step in steps])
+
+
+def in_rows(parts):
+    """Rows of a table from {what: milliseconds turn by turn}: what, with the median and the range."""
+    return [(what, median_and_range(ms, 1)) for what, ms in parts.items()]
+
+
+# ---- Figures
 
 
 def draw_gantts(charts, title=None):
@@ -142,40 +190,39 @@ def draw_gantts(charts, title=None):
     return axes[:, 0]
 
 
-def draw_progress(goal, curves):
-    """Draw held-out losses against steps and against seconds, with a dot where each reaches the goal.
+def draw_progress(goal, losses, seconds):
+    """Draw held-out losses against steps, and beside them the seconds to a goal, a row with its range for each way.
 
     Parameters
     ----------
     goal : float
         A loss that all of them reach.
-    curves : dict of str to (list, array)
-        {who: (its loss before each step and at the end; milliseconds of a step, turn by turn)}; the first is the rival
-        that the title names, the last is of two ranks.
+    losses : dict of str to list
+        {who: its loss before each step and at the end}: one process, then two ranks.
+    seconds : dict of str to array
+        {who: its seconds to the goal, turn by turn}; the last is of two ranks.
     """
-    figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharey=True)
-    steps_of, seconds_of = [], []
-    looks = zip((COLORS[1], SERIAL, COLORS[0]), ("-", "--", "-"))
-    for (who, (losses, ms)), (color, style) in zip(curves.items(), looks):
-        steps = np.arange(len(losses))
-        reached = np.argmax(np.array(losses) <= goal)
-        seconds = reached * np.median(ms) / 1e3
-        steps_of.append(reached)
-        seconds_of.append(seconds)
-        axes[0].plot(steps, losses, style, color=color)
-        axes[0].plot(reached, goal, "o", color=color)
-        axes[1].plot(steps * np.median(ms) / 1e3, losses, style, color=color, label=f"{who}: {seconds:.2f} s")
-        axes[1].plot(seconds, goal, "o", color=color)
-        axes[1].plot(reached * np.array([min(ms), max(ms)]) / 1e3, [goal, goal], color=color, lw=5, alpha=0.4)
+    _, (left, right) = plt.subplots(1, 2, figsize=(6, 3.4), width_ratios=(3, 2.4))
+    reached = []
+    for (who, of_who), color in zip(losses.items(), (SERIAL, COLORS[0])):
+        reached.append(np.argmax(np.array(of_who) <= goal))
+        left.plot(of_who, color=color, label=who)
+        left.plot(reached[-1], goal, "o", color=color)
     ticks = [0.03, 0.06, 0.12, 0.24]
-    axes[0].set(yscale="log", xlabel="steps", ylabel="held-out loss")
-    axes[0].set_yticks(ticks, labels=ticks)
-    axes[0].minorticks_off()
-    axes[1].set_xlabel("seconds")
-    for ax in axes:
-        ax.axhline(goal, color="k", ls=":", lw=1)
-        ax.set_xlim(left=0)
-    axes[0].set_title(f"{steps_of[-1]} steps instead of {steps_of[0]}", fontsize=11)
-    axes[1].set_title(f"{seconds_of[-1]:.2f} s instead of {seconds_of[0]:.2f} s", fontsize=11)
-    figure.suptitle(f"Two ranks against {[*curves][0]}, to a loss of {goal:.4f}:", x=0.02, ha="left")
-    figure.legend(loc="outside lower center", ncols=len(curves))
+    left.set(yscale="log", xlabel="steps", ylabel="held-out loss")
+    left.set_yticks(ticks, labels=ticks)
+    left.minorticks_off()
+    left.axhline(goal, color="k", ls=":", lw=1)
+    left.set_xlim(left=0)
+    left.legend(loc="upper right")
+    left.set_title(f"{reached[1]} steps instead of {reached[0]}", fontsize=11)
+    for row, (of_turns, color) in enumerate(zip(seconds.values(), [SERIAL] * (len(seconds) - 1) + [COLORS[0]])):
+        right.plot([min(of_turns), max(of_turns)], [row, row], color=color, lw=3)
+        right.plot(np.median(of_turns), row, "o", color=color, ms=9)
+        right.annotate(f"{np.median(of_turns):.2f} s", (np.median(of_turns), row - 0.17), ha="center", fontsize=10)
+    *singles, two = seconds.values()
+    first = np.sum(two < min(singles, key=np.median))
+    right.set(xlabel="seconds", yticks=range(len(seconds)), yticklabels=seconds, ylim=(len(seconds) - 0.5, -0.6))
+    right.set_xlim(left=0)
+    right.set_title(f"Two faster in {first} of {len(two)} turns", fontsize=11)
+    right.figure.suptitle(f"Two ranks against one process, to a loss of {goal:.4f}:", x=0.02, ha="left")
