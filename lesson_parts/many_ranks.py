@@ -13,7 +13,6 @@ from helpers.word2vec import (
     block_loss,
     count_intervals,
     cut_blocks,
-    due_rows,
     interleave,
     merge_changes,
     noise_table,
@@ -208,11 +207,12 @@ class Runs:
         self.found.pop(name, None)
         self.settings[name] = merge, f"{lr:g}"
 
-    def alone(self, name, lr, seeds=(0,), **options):
-        """Train in this process, once with each seed. options: of `train_blocks`."""
+    def alone(self, name, lr, seeds=(0,), text=None, **options):
+        """Train in this process, once with each seed: a text, or all of it. options: of `train_blocks`."""
+        text = self.ids if text is None else text
         self._begin(name, "", lr)
         for seed in seeds:
-            tables, *_ = train_text(self.ids, self.vocab, epochs=self.epochs, lr=lr, seed=seed, **options)
+            tables, *_ = train_text(text, self.vocab, epochs=self.epochs, lr=lr, seed=seed, **options)
             self._keep(name, tables, 0.0, 0.0, 1.0)
 
     def on(self, ranks, name, blocks, lr, merge, seeds=(0,), **options):
@@ -264,26 +264,7 @@ class Runs:
         return table(columns, body)
 
 
-# ---- Rows that travel, and figures
-
-
-def count_travels(row, size, hot, exchanges):
-    """Count the exchanges in which a row of a table travels, of those after the first, in which nothing has changed.
-
-    Parameters
-    ----------
-    row : int
-    size : int
-        Rows of the table.
-    hot : int
-        See `due_rows`.
-    exchanges : int
-
-    Returns
-    -------
-    int
-    """
-    return sum(row in due_rows(step, size, hot) for step in range(1, exchanges + 1))
+# ---- Figures
 
 
 def draw_plans(plans, words, title):
@@ -327,9 +308,9 @@ def draw_price(runs, groups, title):
     ----------
     runs : Runs
     groups : dict of str to list of str
-        {what the legend says: names of runs, in the order in which a line joins them}. Three groups: the names,
-        without " mean" and " 0.06", stand to the right of the dots, to the left, and to the right below. What loses
-        less than LEAST stands there. Where bytes are not counted (on a Mac) the runs of a group stand side by side.
+        {what the legend says: names of runs}. Three groups: the names, without " mean" and " 0.06", stand to the right
+        of the dots, to the left, and to the right below. What loses less than LEAST stands there. Where bytes are not
+        counted (on a Mac) the runs of a group stand side by side.
     title : str
     """
     import matplotlib.pyplot as plt  # here: ranks do without it
@@ -345,7 +326,6 @@ def draw_price(runs, groups, title):
         if not counted:
             places = [10 * 4**place for place in range(len(names))]
         means = [max(np.mean(runs.above(name)), LEAST) for name in names]
-        axis.plot(places, means, "-", color=color, lw=1, alpha=0.5)
         for name, place, mean in zip(names, places, means, strict=True):
             losses = np.maximum(runs.above(name), LEAST)
             axis.plot([place] * len(losses), losses, "o", color=color, ms=6, label=label)

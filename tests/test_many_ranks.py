@@ -8,7 +8,7 @@ import pytest
 from helpers.text.vocab import Vocab
 from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.merging import merge_changes
-from lesson_parts.many_ranks import count_travels, merge_contexts, noting, train_text
+from lesson_parts.many_ranks import merge_contexts, noting, train_text
 
 SIZE = 60
 VOCAB = Vocab(["UNK", *map(str, range(1, SIZE))], [0] + [500] * (SIZE - 1))
@@ -53,8 +53,3 @@ def test_the_learning_rate_falls_as_it_is_told():
 
     train_text(TEXT, VOCAB, epochs=1, blocks=Blocks(intervals=3), fall=fall)
     assert asked == [(0, 3), (1, 3), (2, 3)]
-
-
-def test_a_row_behind_the_hot_ones_travels_in_every_second_exchange():
-    assert count_travels(3, 10, 5, 8) == 8
-    assert count_travels(7, 10, 5, 8) == 4
