@@ -5,7 +5,9 @@ import textwrap
 import matplotlib.pyplot as plt
 import numpy as np
 
-from helpers.plots import COLORS, low_high, table
+from helpers.plots import low_high, table
+
+GRAYS = ("#222222", "#777777", "#aaaaaa")  # of the seeds
 
 # the values of each slot
 SLOTS = {
@@ -16,22 +18,22 @@ SLOTS = {
     "TYPE": "integer, float, unicode string, numpy array, byte string, tuple",
     "FILE": "log file, configuration file, text file, module, archive, package",
 }
-# the templates of each intent, behind || those of the test
+# the templates of each intent, behind || those of the test, which make no longer commands than the training's
 INTENTS = {
     "sort": "sort the OBJECT by KEY, order the OBJECT by KEY, put the OBJECT "
-    "in order of KEY || could you sort the rows of the OBJECT by KEY, "
-    "return the OBJECT in ascending order of KEY",
+    "in order of KEY || sort the rows of OBJECT by KEY, "
+    "return OBJECT in ascending order of KEY",
     "plot": "plot the KEY of the OBJECT, draw KEY as a function of KEY, show "
-    "a figure of KEY || make a plot of KEY in OBJECT, display a graph of KEY",
+    "a figure of KEY || could you plot KEY in the OBJECT, display a graph of KEY",
     "convert": "convert the OBJECT to TYPE, turn KEY into a TYPE, make a TYPE "
-    "from the OBJECT || could you convert KEY of the OBJECT to TYPE, "
+    "from the OBJECT || could you convert the KEY to TYPE, "
     "transform this OBJECT into a TYPE",
     "remove": "remove KEY from the OBJECT, delete the FILE, please delete the "
     "last KEY of OBJECT || delete all KEY of the OBJECT, drop KEY from OBJECT",
     "save": "save the OBJECT to the FILE, write KEY in a FILE, please save the "
-    "FILE || could you write KEY of the OBJECT to FILE, store OBJECT in FILE",
+    "FILE || could you write KEY to the FILE, store OBJECT in FILE",
     "find": "find KEY in the OBJECT, search the FILE for KEY, where is KEY in "
-    "the OBJECT || find out where KEY is in the FILE, look up KEY in OBJECT",
+    "the OBJECT || find out where KEY is in FILE, look up KEY in OBJECT",
 }
 
 
@@ -216,13 +218,13 @@ def table_of_starts(scores, names):
 
 def print_difference(scores, name, other):
     """Print seed by seed how much better a start is than another; scores as those of `draw_seeds`."""
-    intents, f1 = (scores[name] - scores[other]).T.round(2)
     print(f"{name} minus {other}, by seed:")
-    print(f"    intents {intents}, F1 {f1}, mean {f1.mean():+.2f}")
+    for kind, found in zip(("intents", "F1"), (scores[name] - scores[other]).T):
+        print(f"    {kind} {found.round(2)}, mean {found.mean():+.3f}")
 
 
 def draw_seeds(scores, names):
-    """Draw the F1 of each seed as a line over the starts.
+    """Draw the F1 of each seed as a line over the starts, and beside it the intent accuracy.
 
     Parameters
     ----------
@@ -233,13 +235,15 @@ def draw_seeds(scores, names):
 
     Returns
     -------
-    matplotlib.axes.Axes
+    array of two matplotlib.axes.Axes
+        That of the F1 and that of the intents.
     """
-    ax = plt.figure().gca()
-    for seed in range(len(scores[names[0]])):
-        f1 = [scores[name][seed, 1] for name in names]
-        ax.plot(names, f1, "o-", color=COLORS[seed], label=f"seed {seed}")
-    ax.set(ylabel="slot F1 on unknown templates")
-    ax.tick_params("x", rotation=20 if len(names) > 5 else 0)
-    ax.legend(loc="lower left")
-    return ax
+    _, axes = plt.subplots(1, 2, sharey=True)
+    for ax, column, label in zip(axes, (1, 0), ("slot F1", "intent accuracy")):
+        for seed, marker in enumerate("osD"):
+            of_seed = [scores[name][seed, column] for name in names]
+            ax.plot(names, of_seed, f"{marker}-", color=GRAYS[seed], label=f"seed {seed}")
+        ax.set_ylabel(label)
+        plt.setp(ax.get_xticklabels(), rotation=30, ha="right")
+    axes[0].legend(loc="lower left")
+    return axes
