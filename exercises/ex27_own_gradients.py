@@ -24,6 +24,20 @@ gradients_of_abt = Exercise(
                 ),
             ],
         ),
+        Case(
+            args=lambda: (
+                np.array([[1.0, 2.0], [3.0, 4.0]]),
+                np.array([[1.0, 0.0], [2.0, 1.0]]),
+                np.array([[1.0, 3.0], [0.0, 2.0]]),
+            ),
+            answer=([[1, 7], [3, 17]], [[7, 3], [10, 4]]),
+            mistakes=[
+                Mistake(
+                    lambda dy, a, b: (dy @ b, dy.T * a),
+                    "for the gradient of b, `*` is right only while a has one row: multiply matrices, with `@`",
+                ),
+            ],
+        ),
     ],
     hint="a changes y = a b^T by da b^T, so its gradient is dy b; b in the same way; you have {answer}",
 )

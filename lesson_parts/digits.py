@@ -65,6 +65,8 @@ class OnRanks(tf.keras.Sequential):
             tape = self.distribute(tape)
         gradients = tape.gradient(scaled, values)
         self.optimizer.apply(gradients, self.trainable_variables)
+        for metric in self.metrics:  # only that of the loss
+            metric.update_state(loss)
         return {"loss": loss}
 
 

@@ -5,7 +5,7 @@ import matplotlib.pyplot as plt
 from helpers.plots import COLORS, SERIAL, table
 
 
-def draw_starts(without, with_it, apart):
+def draw_starts(without, with_it, never, once):
     """Draw how many held-out images are right, and how far the ranks are apart, epoch by epoch.
 
     Parameters
@@ -13,18 +13,10 @@ def draw_starts(without, with_it, apart):
     without, with_it : sequence of (list, list of int) [2]
         Of each rank its weights, a list of arrays, and how many images are right, both after 0, 1, ... epochs: without
         the broadcast, and with it.
-    apart : function
-        apart(weights, other weights) -> float, the largest difference of a weight.
-
-    Returns
-    -------
-    list of list of float [2, epochs + 1]
-        How far the ranks are apart: without the broadcast, and with it.
+    never, once : sequence of float [epochs + 1]
+        The largest difference between a weight on rank 0 and the same weight on rank 1, after 0, 1, ... epochs: without
+        the broadcast, and with it.
     """
-    distances = [
-        [float(apart(*pair)) for pair in zip(of_rank_0, of_rank_1, strict=True)]
-        for (of_rank_0, _), (of_rank_1, _) in (without, with_it)
-    ]
     without, with_it = [right for _, right in without], with_it[0][1]
     last = len(with_it) - 1
     lines = [
@@ -43,13 +35,12 @@ def draw_starts(without, with_it, apart):
     top.set(ylim=(0, 420), ylabel="right, of 389 held-out images")
 
     labels = ("without the broadcast", "with the broadcast")
-    for distance, label, color in zip(distances, labels, (COLORS[3], SERIAL), strict=True):
+    for distance, label, color in zip((never, once), labels, (COLORS[3], SERIAL), strict=True):
         bottom.plot(distance, "o-", color=color)
         bottom.text(last, distance[-1] + 0.07, f"{label}: {distance[-1]:.2f}", ha="right", size=11)
-    bottom.set_title(f"Without the broadcast the ranks stay {distances[0][-1]:.2f} apart")
+    bottom.set_title(f"Without the broadcast the ranks stay {never[-1]:.2f} apart")
     bottom.set(ylim=(-0.05, 1), xlabel="epochs", xticks=range(last + 1), ylabel="a weight differs by up to")
     plt.show()
-    return distances
 
 
 def accuracies_of(found, mean_of_means, weighted, one_process):
