@@ -1,15 +1,15 @@
 """The figure of lesson 21: what a run loses if a part of its state is forgotten."""
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 from helpers.plots import COLORS, SERIAL, use_style
 
 
-def draw_losses(steps, losses, failures, worse):
+def draw_losses(steps, losses, failures, harmful):
     """Draw the held-out loss along the steps, a line for each run, with the failures marked, in two panels.
 
-    The upper panel has the first of `worse` and the control, the lower one, on a scale of its own, all but that.
+    The lower panel, on a scale of its own, has what ends near the control, the upper one the rest and the control. What
+    begins with the same word has the same colour.
 
     Parameters
     ----------
@@ -20,26 +20,40 @@ def draw_losses(steps, losses, failures, worse):
         nothing.
     failures : list of int
         After so many steps.
-    worse : list of str
-        Those that end above the control with every seed; the title says by how much, median from median.
+    harmful : sequence of str
+        Those that end above the control with every seed; the title says by how much for the first and the last of them.
+        All but the last are in the upper panel alone.
     """
     use_style()
-    _, panels = plt.subplots(2, sharex=True, figsize=(5, 6))
+    _, panels = plt.subplots(2, sharex=True, figsize=(5, 6.4))
     control = next(iter(losses))
-    lines = {}
-    for (part, curves), color in zip(losses.items(), COLORS):
-        here = [panels[0]] if part == worse[0] else list(panels) if part == control else [panels[1]]
-        for ax in here:
-            for curve in curves:
-                (lines[part],) = ax.plot(steps, curve, ".-", ms=5, lw=1.2, color=color)
+    families = list(dict.fromkeys(part.split()[0] for part in losses))
+    seen = set()
+    for part, curves in losses.items():
+        family = part.split()[0]
+        style = "--" if family in seen else "-"
+        seen.add(family)
+        for ax in panels if part == control else [panels[0 if part in harmful[:-1] else 1]]:
+            for number, curve in enumerate(curves):
+                ax.plot(
+                    *(steps, curve, style),
+                    marker=".",
+                    ms=5,
+                    lw=1.2,
+                    color=COLORS[families.index(family)],
+                    label=None if number else part,
+                )
     for ax in panels:
         for failure in failures:
-            lines["failure"] = ax.axvline(failure, color=SERIAL, lw=1, ls=":")
+            ax.axvline(failure, color=SERIAL, lw=1, ls=":", label="failure" if failure == failures[0] else None)
         ax.set_ylabel("held-out loss, lower is better")
-    ends = {part: np.median([curve[-1] for curve in curves]) for part, curves in losses.items()}
-    above = [f"{part} by {ends[part] - ends[control]:.2f}" for part in worse]
-    panels[0].set_title(f"No error, but after {len(failures)} failures the loss is higher:\n{', '.join(above)}")
+        ax.legend(loc="upper left")
+    low, high = min(curve[-1] for curve in losses[control]), max(curve[-1] for curve in losses[control])
+    above = []
+    for part in (harmful[0], harmful[-1]):
+        ends = [curve[-1] for curve in losses[part]]
+        above.append(f"{part} by {min(ends) - high:.1f} to {max(ends) - low:.1f}")
+    lines = ",\n".join(above)
+    panels[0].set_title(f"No error, but after {len(failures)} failures the loss is higher:\n{lines}")
     panels[1].set_xlabel("steps since the file (each line is one of two seeds)")
-    names = dict(loc="upper center", bbox_to_anchor=(0.45, -0.22), ncols=3, frameon=False, columnspacing=1)
-    panels[1].legend(lines.values(), lines.keys(), **names)
     plt.show()

@@ -6,23 +6,36 @@ import numpy as np
 from helpers.plots import COLORS, SERIAL, use_style
 
 
-def draw_valley(share_lost, first_order, young, factors):
+def _first_order(interval, C, M):
+    return C / interval + interval / (2 * M)
+
+
+def draw_valley(share_lost, share_spent, C, M, factors):
     """Draw both shares in percent against the interval in minutes, with a dot and its percentage at each factor.
 
     Parameters
     ----------
-    share_lost, first_order : function
-        Of the interval in seconds: the share of the time that is lost, simulated and by the formula.
-    young : float
-        Young's interval in seconds; a line marks it.
+    share_lost : function
+        Of the interval in seconds: the share of the time that is lost, simulated.
+    share_spent : function
+        Of the interval, C and M: the same by the formula. While it raises NotImplementedError, that of the solution
+        takes its place.
+    C, M : float
+        Seconds for a checkpoint, and from failure to failure. A line marks Young's interval.
     factors : sequence of float
         Times Young's interval, rising. The curve goes from the first to the last, the title names 0.5 and 2.
     """
+    young = np.sqrt(2 * C * M)
+    try:
+        share_spent(young, C, M)
+    except NotImplementedError:
+        share_spent = _first_order
     use_style()
     _, ax = plt.subplots(figsize=(5, 3.8))
     intervals = young * np.geomspace(factors[0], factors[-1], 41)
     ax.plot(intervals / 60, [100 * share_lost(interval) for interval in intervals], label="simulated")
-    ax.plot(intervals / 60, 100 * first_order(intervals), "--", color=SERIAL, label="formula")
+    by_formula = [100 * share_spent(interval, C, M) for interval in intervals]
+    ax.plot(intervals / 60, by_formula, "--", color=SERIAL, label="formula")
     ax.axvline(young / 60, color=SERIAL, lw=1)
     ax.text(young / 60, 97, f"Young: {young / 60:.0f} min ", ha="right", va="top")
     for factor in factors:

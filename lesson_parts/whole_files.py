@@ -13,6 +13,7 @@ import numpy as np
 
 FORMAT, VERSION = "word2vec checkpoint", 1
 FIELDS = "step", "epoch", "position", "random"
+UNREADABLE = OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile  # what NumPy raises
 
 
 def identity_of(recipe, text):
@@ -63,14 +64,21 @@ def read_checkpoint(path):
         with np.load(path) as file:
             header = json.loads(str(file["header"]))
             arrays = [file[f"v{i}"] for i in range(len(file.files) - 1)]
-    except (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise ValueError(f"{path} is no whole checkpoint: {error}") from None
+    refuse_other_format(path, header)
+    return header, arrays
+
+
+def refuse_other_format(path, header):
+    """Raise ValueError, one sentence, if a header is not that of this format and version, or lacks a field."""
+    if not isinstance(header, dict):
+        raise ValueError(f"{path} is no whole checkpoint: its header is a {type(header).__name__}")
     if header.get("format") != FORMAT or header.get("version") != VERSION:
         found = f"{header.get('format')}, version {header.get('version')}"
         raise ValueError(f"{path} is a {found}; this program reads a {FORMAT}, version {VERSION}")
     if not header.keys() >= set(FIELDS):
         raise ValueError(f"{path} lacks one of {', '.join(FIELDS)}")
-    return header, arrays
 
 
 def refuse_misfit(path, header, arrays, variables, identity=None):

@@ -78,7 +78,7 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
     "20": {"lesson_parts.three_ways": "all_or_none rank_step"},
     "21": {
         "lesson_parts.resumable": "Progress next_words next_batch start_model",
-        "lesson_parts.whole_files": "as_arrays",
+        "lesson_parts.whole_files": "as_arrays read_checkpoint",
         "lesson_parts.checkpoints": "save_checkpoint restore_checkpoint",
     },
     "22": {"lesson_parts.resumable": "part_of"},
