@@ -56,6 +56,6 @@ steps_and_rate = Exercise(
             ],
         ),
     ],
-    hint="count the pairs that all ranks see in one step, `batch * size`; you have {answer}",
+    hint="count the pairs that all ranks see in one step, `on_each_rank * size`; you have {answer}",
     kind="a pair (steps, lr)",
 )
