@@ -46,7 +46,7 @@ def plot_steps(steps):
     ax.set_ylim(len(steps) - 0.3, -0.6)
 
 
-def plot_speed_ups(measured, predict=None):
+def plot_speed_ups(measured, predict=None, corrected=None):
     """Draw a line for each strategy: the medians, and at each link the range.
 
     Parameters
@@ -56,6 +56,9 @@ def plot_speed_ups(measured, predict=None):
     predict : function, optional
         predict(strategy, link) is a speed-up. It is drawn as a dotted line, and as a hollow point without a limit; the
         bandwidth from which on it is more than 1 is marked.
+    corrected : function, optional
+        corrected(strategy, link) are the speed-ups that are predicted with EACH, one for each turn. Their median is
+        drawn dash-dotted, and as a hollow square without a limit. Only beside `predict`.
     """
     fig, ax = plt.subplots(figsize=(6, 4.2))
     ends = []  # of the lines: speed-up, place, strategy, colour
@@ -78,6 +81,11 @@ def plot_speed_ups(measured, predict=None):
             ax.plot(places, promised, ":", color=color)
             if None in found:
                 ax.plot(place(None) + shift, predict(name, None), "o", color=color, mfc="white", ms=6)
+            if corrected:
+                ax.plot(places, [np.median(corrected(name, mbit)) for mbit in links], "-.", color=color, lw=1)
+                if None in found:
+                    again = np.median(corrected(name, None))
+                    ax.plot(place(None) + shift, again, "s", color=color, mfc="none", ms=6)
             if promised[0] < 1 < promised[-1]:
                 _mark(ax, np.interp(1, promised, places), color)
     free = -np.inf
@@ -89,7 +97,10 @@ def plot_speed_ups(measured, predict=None):
     ax.axhline(2, color=SERIAL, lw=1, ls="--")
     ax.text(0.5, 2.02, "twice", color=SERIAL, va="bottom", ha="center")
     if predict:
-        ax.text(0.02, 0.98, "dotted, hollow: predicted", transform=ax.transAxes, va="top")
+        legend = "dotted, hollow: predicted"
+        if corrected:
+            legend = "dotted, circle: predicted; dash-dotted, square: with EACH"
+        ax.text(0.02, 0.98, legend, transform=ax.transAxes, va="top")
     ax.set_xticks(range(len(LINKS)), LINKS.values())
     ax.set_xlim(-0.2, 3.9)
     ax.set_ylim(0, TOP)
