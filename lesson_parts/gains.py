@@ -8,8 +8,10 @@ import numpy as np
 import lesson_parts.kept as kept
 from helpers.exchange.cost_model import bytes_sent
 from helpers.plots import COLORS, SERIAL, median_and_range, table
+from lesson_parts.peak_memory import stacked_bars
 
 QUARTILES = [0.25, 0.5, 0.75]
+NO_EXCHANGE = ("alone", "beside", "all cores")
 COLOR_OF = {"gains": COLORS[2], "open": SERIAL, "loses": COLORS[1]}
 
 
@@ -191,9 +193,9 @@ def verdict(ratios):
 
 
 def gainers(gains, rival):
-    """Name the cases that gain over a rival, as "cnn 256, wide 256", or "none"; gains as in `draw_gains`."""
+    """Count and name the cases that gain over a rival, as "1 of 4 cases: cnn 256"; gains as in `draw_gains`."""
     names = [f"{model} {images}" for (model, images), of in gains.items() if verdict(of[rival]) == "gains"]
-    return ", ".join(names) or "none"
+    return f"{len(names) or 'none'} of {len(gains)} cases" + (f": {', '.join(names)}" if names else "")
 
 
 def table_of_steps(found):
@@ -220,14 +222,14 @@ def table_of_options(ms, sent, losses):
     Parameters
     ----------
     ms : dict of str to numpy.ndarray
-        {option: ms of a step, turn by turn}; among them "all cores", "alone" and "both".
+        {option: ms of a step, turn by turn}, from top to bottom; among them "all cores", "alone" and "both".
     sent : dict of str to float
         {option: MB of a step}.
     losses : dict of str to float
     """
     rows = []
     for option, each in ms.items():
-        on_two = option not in ("all cores", "alone")
+        on_two = option not in NO_EXCHANGE
         ratios = [2 * ms["alone"] / each, ms["all cores"] / each] if on_two else []
         gain = [f"{with_quartiles(ratio)} {verdict(ratio)}" for ratio in ratios] or ["", ""]
         rows.append([option, with_quartiles(each, 1), *gain, f"{sent[option]:.2f}", f"{losses[option]:.3f}"])
@@ -236,6 +238,22 @@ def table_of_options(ms, sent, losses):
 
 
 # ---- Drawn
+
+
+def draw_parts_of_steps(ax, found):
+    """Draw a step of "both" as a bar of three parts: alone, what the other rank adds, and what the exchange adds.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+    found : dict of (str, int) to dict
+        As in `table_of_steps`; drawn are the medians of the turns.
+    """
+    bars = {}
+    for (model, images), turns in found.items():
+        alone, beside, both = (np.median(times(turns[way])) for way in ("alone", "beside", "both"))
+        bars[f"{model}, {images}"] = [alone, beside - alone, both - beside]
+    stacked_bars(ax, bars, ["alone", "+ other rank", "+ exchange"], [SERIAL, COLORS[0], COLORS[1]])
 
 
 def draw_gains(axes, gains):
@@ -291,7 +309,7 @@ def draw_options(axes, ms, losses):
     for row, (option, turns) in enumerate(ms.items()):
         steps = 2 if option == "alone" else 1
         low, middle, high = np.quantile(steps * turns, QUARTILES)
-        color = SERIAL if option in ("all cores", "alone") else COLORS[0]
+        color = SERIAL if option in NO_EXCHANGE else COLORS[0]
         time_of.barh(row, middle, 0.6, color=color, alpha=0.6)
         time_of.plot([low, high], [row, row], color="k", lw=1.5)
         loss_of.plot(losses[option], row, ls="", marker="o", color=color)
