@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from IPython import get_ipython
 
-from helpers.plots import COLORS, SERIAL, gantt, median_and_range
+from helpers.plots import COLORS, SERIAL, gantt, low_high
 
 PARTS = {
     "forward": COLORS[0], "backward": COLORS[1], "update": COLORS[2], "exchange": COLORS[3], "wait": "#dddddd",
@@ -64,12 +64,19 @@ def gain_and_range(some, others):
     return f"{np.median(some) / np.median(others):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
+def gain_in_words(some, others):
+    """Say whether `others` are "Faster" in each turn, "Slower" in each, or neither: "No sure gain"."""
+    if min(some / others) > 1:
+        return "Faster"
+    return "Slower" if max(some / others) < 1 else "No sure gain"
+
+
 # ---- Steps: of each rank its spans, (what, begin, end) in seconds of one clock
 
 
-def median_step(steps):
-    """Of an odd number of steps the one of median length."""
-    return sorted(steps, key=length)[len(steps) // 2]
+def median_turn(steps):
+    """Of an odd number of steps, turn by turn, the number of the turn whose step has the median length."""
+    return sorted(range(len(steps)), key=lambda turn: length(steps[turn]))[len(steps) // 2]
 
 
 def length(step):
@@ -113,51 +120,59 @@ def computing_ms(spans):
     return bar(spans, "forward") + bar(spans, "backward")
 
 
-def lost_by_halves(whole, half, both):
+def lost_by_halves(whole, half, both, turn):
     """Where the time goes that half of one rank's step leaves out, when two ranks take half of a batch each.
 
     Parameters
     ----------
     whole, half, both : lists, turn by turn, of a step
         Rank 0 alone with a whole batch; alone with half of it; both ranks, after `waits_apart`.
+    turn : int
+        The number of the turn that is drawn.
 
     Returns
     -------
-    list of (str, str)
-        What, and its milliseconds as "1.5 (1.2 to 1.9)": the median and the range over the turns. In each turn the
-        last line is the sum of the others.
+    list of (str, str, str)
+        What; its milliseconds in the drawn turn; its smallest and largest ones over the turns. In each turn the last
+        line is the sum of the others. The rank that waits is the one whose exchange has to wait for the other's.
     """
-    one = np.array([length(step) for step in whole])
-    two = np.array([length(step) for step in both])
     of_whole, of_half = [np.array([computing_ms(step[0]) for step in steps]) for steps in (whole, half)]
+    waiting = [max(step, key=lambda spans: bar(spans, "wait")) for step in both]
+    computes = np.array([computing_ms(spans) for spans in waiting])
+    waits = np.array([bar(spans, "wait") for spans in waiting])
+    until_exchange = np.array([1e3 * (exchanges(step)[0][0] - min(spans[0][1] for spans in step)) for step in both])
     update = last_updates(both)
-    slower = np.array([1e3 * (exchanges(step)[0][0] - min(spans[0][1] for spans in step)) for step in both])
-    return in_rows({
-        "half of one rank's step": one / 2,
-        "computing: half a batch alone, beyond half of the time": of_half - of_whole / 2,
-        "computing: both at work, and the slower one counts": slower - of_half,
-        "exchange": two - slower - update,
-        "update, not divided": update - (one - of_whole) / 2,
-        "**a step of two ranks**": two,
-    })  # fmt: skip
+    two = np.array([length(step) for step in both])
+    parts = {
+        "one rank's forward and backward, halved": of_whole / 2,
+        "+ half a batch, alone, takes more than half of that": of_half - of_whole / 2,
+        "+ the rank that waits computes longer than alone": computes - of_half,
+        "+ it begins later than the other (white)": until_exchange - computes - waits,
+        "+ it waits for the other (grey)": waits,
+        "+ exchange": two - until_exchange - update,
+        "+ update": update,
+        "**= a step of two ranks**": two,
+    }
+    return in_rows(parts, turn)
 
 
-def lost_by_layers(whole, split):
+def lost_by_layers(whole, split, turn):
     """Where the time goes that two ranks with half of the layers each take beyond one rank's step.
 
-    whole, split: lists, turn by turn, of a step: of rank 0 with all layers; of both ranks. Returns rows as
-    `lost_by_halves` does.
+    whole, split: lists, turn by turn, of a step: of rank 0 with all layers; of both ranks. turn: the number of the
+    turn that is drawn. Returns rows as `lost_by_halves` does.
     """
     one, two = [np.array([length(step) for step in steps]) for steps in (whole, split)]
     of_one, of_two = [np.array([sum(map(computing_ms, step)) for step in steps]) for steps in (whole, split)]
     update = last_updates(split)
-    return in_rows({
+    parts = {
         "one rank's step": one,
-        "computing: the same layers on two ranks": of_two - of_one,
-        "two messages": two - of_two - update,
-        "update of half of the layers": update - (one - of_one),
-        "**a step with divided layers**": two,
-    })  # fmt: skip
+        "+ the same layers compute longer on two ranks": of_two - of_one,
+        "+ two messages": two - of_two - update,
+        "+ update, of half of the layers": update - (one - of_one),
+        "**= a step with divided layers**": two,
+    }
+    return in_rows(parts, turn)
 
 
 def last_updates(steps):
@@ -165,9 +180,9 @@ def last_updates(steps):
     return np.array([bar(max(step, key=lambda spans: spans[-1][2]), "update") for step in steps])
 
 
-def in_rows(parts):
-    """Rows of a table from {what: milliseconds turn by turn}: what, with the median and the range."""
-    return [(what, median_and_range(ms, 1)) for what, ms in parts.items()]
+def in_rows(parts, turn):
+    """Rows of a table from {what: milliseconds turn by turn}: what, its value in this turn, its range."""
+    return [(what, f"{ms[turn]:z.1f}", low_high(ms, 1)) for what, ms in parts.items()]
 
 
 # ---- Figures
@@ -218,11 +233,12 @@ def draw_progress(goal, losses, seconds):
     left.set_title(f"{reached[1]} steps instead of {reached[0]}", fontsize=11)
     for row, (of_turns, color) in enumerate(zip(seconds.values(), [SERIAL] * (len(seconds) - 1) + [COLORS[0]])):
         right.plot([min(of_turns), max(of_turns)], [row, row], color=color, lw=3)
-        right.plot(np.median(of_turns), row, "o", color=color, ms=9)
+        right.plot(np.median(of_turns), row, "|", color=color, ms=13, mew=3)
         right.annotate(f"{np.median(of_turns):.2f} s", (np.median(of_turns), row - 0.17), ha="center", fontsize=10)
     *singles, two = seconds.values()
-    first = np.sum(two < min(singles, key=np.median))
+    fastest = min(singles, key=np.median)
     right.set(xlabel="seconds", yticks=range(len(seconds)), yticklabels=seconds, ylim=(len(seconds) - 0.5, -0.6))
     right.set_xlim(left=0)
-    right.set_title(f"Two faster in {first} of {len(two)} turns", fontsize=11)
-    right.figure.suptitle(f"Two ranks against one process, to a loss of {goal:.4f}:", x=0.02, ha="left")
+    right.set_title(f"{len(two)} turns: median, range", fontsize=11)
+    finding = f"{gain_in_words(fastest, two)} to a loss of {goal:.4f}: {gain_and_range(fastest, two)} x as fast"
+    right.figure.suptitle(finding, x=0.02, ha="left")
