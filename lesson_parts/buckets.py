@@ -1,9 +1,11 @@
 """What lesson 29 does with the times of unequal steps, and the norm of a gradient."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import tensorflow as tf
+from matplotlib.patches import Patch
 
-from helpers.plots import median_and_range, table
+from helpers.plots import gantt, median_and_range, table
 
 
 def idle_of_ranks(seconds):
@@ -23,52 +25,54 @@ def idle_of_ranks(seconds):
     return 1 - seconds.sum(axis=-1) / seconds.max(axis=0).sum(axis=-1)
 
 
-def idle_table(expected, computing):
-    """Make a table of what is idle, in %, and in each turn how much more than with the same bucket.
+def draw_idle(panels):
+    """Draw some steps of each way of making batches below each other, without the allreduce; title: what is idle.
 
     Parameters
     ----------
-    expected : dict of str to float
-        {way of making batches: the share by tokens}.
+    panels : dict of str to (array of int, [steps, ranks], array of float, [ranks, steps])
+        {way: (tokens, seconds of computing)}.
+    """
+    numbers = np.unique([tokens for tokens, _ in panels.values()])
+    shades = plt.cm.Blues(np.linspace(0.4, 1, len(numbers)))
+    colors = {"idle": "#E69F00"} | {f"{n} tokens": shade for n, shade in zip(numbers, shades, strict=True)}
+    figure, axes = plt.subplots(len(panels), figsize=(6, 3.6), sharex=True)
+    for ax, (way, (tokens, computing)) in zip(axes, panels.items(), strict=True):
+        ends = computing.max(axis=0).cumsum()
+        begins = ends - computing.max(axis=0)
+        spans = []
+        for of_steps, lengths in zip(computing, tokens.T, strict=True):
+            spans.append([])
+            for n, begin, seconds, end in zip(lengths, begins, of_steps, ends, strict=True):
+                spans[-1] += [(f"{n} tokens", begin, begin + seconds), ("idle", begin + seconds, end)]
+        gantt(ax, spans, colors, legend=False)
+        for end in 1e3 * ends[:-1]:
+            ax.axvline(end, color="white", linewidth=1.5)
+        ax.set_title(f"{way}: {idle_of_ranks(computing).mean():.0%} of the ranks' time is idle")
+        ax.label_outer()
+    patches = [Patch(color=color, label=what) for what, color in colors.items()]
+    figure.legend(handles=patches, loc="outside lower center", ncols=4)
+
+
+def idle_table(tokens, computing, unequal):
+    """Make a table of what is idle, in %, mean of the ranks: in all steps and in the unequal ones.
+
+    Parameters
+    ----------
+    tokens : dict of str to array of int, [steps, ranks]
+        {way of making batches: tokens}.
     computing : array of float, [ranks, turns, ways, steps]
         Seconds.
+    unequal : array of bool, [steps]
     """
-    idle = 100 * idle_of_ranks(computing)  # [rank, turn, way]
-    mean = idle.mean(axis=0)
-    same = mean[:, [*expected].index("same bucket")]
     rows = []
-    for way, (name, share) in enumerate(expected.items()):
-        of_ranks = [median_and_range(of_rank[:, way], 0) for of_rank in idle]
-        above = np.round(mean[:, way] - same) + 0  # no "-0"
-        rows.append([name, f"{share:.0%}", *of_ranks, median_and_range(above, 0)])
-    names = [f"rank {rank} idle, %" for rank in range(len(idle))]
-    return table(["batches", "idle, by tokens", *names, "mean, above same bucket"], rows)
-
-
-def parts_table(ways, computing, lasted):
-    """Make a table of the two parts of a step, in ms, and in each turn how much longer than with the same bucket.
-
-    Parameters
-    ----------
-    ways : iterable of str
-        The ways of making batches.
-    computing : array of float, [ranks, turns, ways, steps]
-        Seconds; in each step those of the slowest rank count.
-    lasted : array of float, [turns, ways]
-        Seconds, with the allreduces: what is not computing is theirs.
-    """
-    ways = [*ways]
-    slowest = computing.max(axis=0).sum(axis=-1)
-    parts = 1e3 * np.array([slowest, lasted - slowest]) / computing.shape[-1]  # [part, turn, way]
-    same = ways.index("same bucket")
-    rows = []
-    for way, name in enumerate(ways):
+    for way, (name, of_steps) in enumerate(tokens.items()):
         row = [name]
-        for part in parts:
-            above = np.round(part[:, way] - part[:, same], 1) + 0  # no "-0"
-            row += [median_and_range(part[:, way], 1), median_and_range(above, 1)]
+        for chosen in (np.ones_like(unequal), unequal):
+            idle = 100 * idle_of_ranks(computing[:, :, way][..., chosen]).mean(axis=0)  # [turn]
+            row += [f"{idle_of_ranks(of_steps[chosen].T).mean():.0%}", median_and_range(idle, 0)]
         rows.append(row)
-    return table(["batches", "computing, ms", "above same bucket", "allreduce, ms", "above same bucket"], rows)
+    return table(["batches", "idle, by tokens", "idle, %", "unequal steps: by tokens", "idle, %"], rows)
 
 
 def time_table(slower, lasted, dates):
