@@ -46,8 +46,8 @@ CELLS = {  # of each lesson the cells that define its models and batches, by a t
     ),
     30: (
         *("layers = tf.keras.layers", "class Block(", "class Encoder(", "crossentropy = ", "def started("),
-        *("def compiled_step(", "def joint_step(", "def text_batches(", "def masked_loss("),
-        *("def log_shares(", "def masked_step("),
+        *("def compiled_step(", "def joint_step(", "def text_batches(", "def hide("),
+        *("def masked_loss(", "def log_shares(", "def masked_step("),
     ),
 }
 IMAGES = 32  # of a rank in a step, as in lesson 28

@@ -16,6 +16,7 @@ from benchmarks import (
     allreduce,
     bandwidth,
     cycle_time,
+    full_size,
     long_text,
     many_ranks,
     models,
@@ -72,6 +73,14 @@ def test_reducescatter(run):
     assert found["settings"]["calls"] == 2
     assert [(row["rank"], row["alltoall"]) for row in found["rows"]] == [(0, 0), (1, 0)]
     assert "run 0: wrong in 2 calls:" in said
+
+
+def test_full_size(run):
+    found, said = run(full_size, "planted", "--vocabulary", 600, "--dim", 16, "--steps", 40)
+    assert found["settings"]["corpus"] == "planted" and found["settings"]["vocabulary"] == 600
+    assert [(row["ranks"], row["steps"]) for row in found["rows"]] == [(1, 40), (2, 21)]
+    assert all(len(row["losses"]) == full_size.LOOKS and row["losses"][-1] == row["loss"] for row in found["rows"])
+    assert "wordsim353" in said
 
 
 def test_strategies(run):
