@@ -44,7 +44,7 @@ def test_slot_f1_is_that_of_seqeval(right, found, f1):
 
 
 def test_the_encoder_cannot_see_the_words_it_guesses():
-    training = taken("30", "crossentropy masked_loss text_batches MASK DIM", np=np, tf=tf)
+    training = taken("30", "crossentropy hide masked_loss text_batches MASK DIM", np=np, tf=tf)
     seen = []
 
     def encoder(ids):
