@@ -18,7 +18,7 @@ from helpers.plots import COLORS
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "benchmarks" / "results" / "moving_pictures.json"
 WIDTH = 390
-BLUES = ["#ffffff", "#d6e6f4", "#abcfe6", "#6aaed6", "#3787c0"]  # by the number of ranks in a sum
+BLUES = ["#ffffff", "#e3eef8", "#c9dff0", "#aecfe8", "#93bfe0"]  # by the number of ranks in a sum
 STEPS = 8
 
 
