@@ -111,6 +111,18 @@ def test_speeds_side_by_side_has_the_ratios_of_its_table_and_of_the_record():
     assert f"wait {of_rank_0['waiting for Horovod'] * 20:.1f} ms" in SIDE_BY_SIDE
 
 
+def test_lesson_25_counts_with_its_own_speeds():
+    """An interval of two ranks is 30,000 words of each: 600,000 words, ten intervals an epoch."""
+    (path,) = (ROOT / "notebooks").glob("25_*.ipynb")
+    text = " ".join(" ".join(cell.source for cell in nbformat.read(path, 4).cells).split())
+    alone, both = (printed_numbers("25", rf"{way}:")[0] for way in ("one process", "two ranks"))
+    ms, ms_of_two = 30 / alone, 3e3 / both / 50
+    assert f"600,000 words | {alone} | {both} | 30,000 |" in text
+    said = f"take {ms:.0f} ms alone, so they have {2 * ms:.0f} ms; they took {ms_of_two:.0f} ({3 / both:.1f} s / 50"
+    assert said in text
+    assert f"{ms_of_two - ms:.0f} ms of this run ({ms_of_two:.0f} - {ms:.0f})" in text
+
+
 def test_the_plans_have_the_minutes_of_the_lessons():
     minutes = dict(re.findall(r"\[(\d\d) [^|]*\|[^|]*\| (\d+) min \|", LESSONS))
     plans = re.findall(r"(\d\d(?:, \d\d)+) \((\d+) minutes\)", PLANS)
