@@ -5,9 +5,9 @@ import textwrap
 import matplotlib.pyplot as plt
 import numpy as np
 
-from helpers.plots import low_high, table
+from helpers.plots import table
 
-GRAYS = ("#222222", "#777777", "#aaaaaa")  # of the seeds
+SEEDS = (("o", "#222222"), ("s", "#777777"), ("D", "#aaaaaa"))  # marker and gray of each
 
 # the values of each slot
 SLOTS = {
@@ -207,43 +207,112 @@ def score(found_intents, found_tags, right, tag_names):
     return np.mean(found_intents == intents), slot_f1(named(tags), named(found_tags))
 
 
-def table_of_starts(scores, names):
-    """Make a table of the mean and the range over the seeds; arguments as those of `draw_seeds`."""
-    rows = []
-    for name in names:
-        columns = [f"{found.mean():.2f} ({low_high(found)})" for found in scores[name].T]
-        rows.append([name, *columns])
-    return table(["start", "intent accuracy", "slot F1"], rows)
+def scores_of_ranks(answers, right, tag_names):
+    """Score what assistants have found; all ranks must have found the same.
+
+    Parameters
+    ----------
+    answers : list of dict of str to list of (int array [n], int array [n, words])
+        Of each rank, by name, of each seed the intents and the tags that were found.
+    right, tag_names
+        As those of `score`.
+
+    Returns
+    -------
+    dict of str to float array [seeds, 2]
+        By name, of each seed the intent accuracy and the F1.
+
+    Raises
+    ------
+    AssertionError
+        If the ranks have found different things: their replicas are not equal.
+    """
+    scores = {}
+    for name, of_seeds in answers[0].items():
+        for other in answers[1:]:
+            for found, theirs in zip(of_seeds, other[name]):
+                assert all(map(np.array_equal, found, theirs)), f"{name}: the ranks' answers differ"
+        scores[name] = np.array([score(*found, right, tag_names) for found in of_seeds])
+    return scores
+
+
+def table_of_tags(one, right, answer, vocab, tag_names):
+    """Make a table of the words of a command, with the right tag and the one that was found.
+
+    Parameters
+    ----------
+    one : int
+        The number of the command.
+    right
+        As that of `score`.
+    answer : (int array [n], int array [n, words])
+        The intents and tags that were found.
+    vocab : Vocab
+    tag_names : list of str
+
+    Returns
+    -------
+    IPython.display.Markdown
+    """
+    tokens, _, tags = right
+    _, found = answer
+    rows = [
+        [vocab.words[token - 3], tag_names[tag], tag_names[other]]
+        for token, tag, other in zip(tokens[one], tags[one], found[one])
+        if token > 1
+    ]
+    return table(["word", "right tag", "found"], rows)
 
 
 def print_difference(scores, name, other):
-    """Print seed by seed how much better a start is than another; scores as those of `draw_seeds`."""
+    """Print seed by seed how much better one is than another; scores as `scores_of_ranks` makes them."""
     print(f"{name} minus {other}, by seed:")
     for kind, found in zip(("intents", "F1"), (scores[name] - scores[other]).T):
         print(f"    {kind} {found.round(2)}, mean {found.mean():+.3f}")
 
 
-def draw_seeds(scores, names):
-    """Draw the F1 of each seed as a line over the starts, and beside it the intent accuracy.
+def draw_counts(off, scores):
+    """Draw how far each way of counting is off one process, and beside it the F1 of each seed.
 
     Parameters
     ----------
+    off : dict of str to float
+        Of each way of counting the largest difference of a weight from one process.
     scores : dict of str to float array [seeds, 2]
-        Of each start the intent accuracy and the F1.
-    names : list of str
-        The starts from left to right, the best one first.
-
-    Returns
-    -------
-    array of two matplotlib.axes.Axes
-        That of the F1 and that of the intents.
+        Of each way of counting, as `scores_of_ranks` makes them.
     """
-    _, axes = plt.subplots(1, 2, sharey=True)
+    figure, (left, right) = plt.subplots(1, 2)
+    left.plot(list(off), list(off.values()), "o", color="black")
+    left.set(yscale="log", ylim=(1e-9, 1), xlim=(-0.5, len(off) - 0.5))
+    left.set_ylabel("off one process, after 5 steps")
+    draw_columns(right, scores, list(off), 1)
+    right.set(xlim=(-0.5, len(off) - 0.5), ylabel="slot F1, after 75 steps")
+    right.legend(loc="best")
+    distances = " and ".join(f"{distance:.0e}" for distance in off.values())
+    f1 = " and ".join(f"{scores[count][:, 1].mean():.2f}" for count in off)
+    title = f"One process tells the counts apart: {distances}; F1 is {f1}"
+    figure.suptitle(title, x=0.02, ha="left")
+
+
+def draw_columns(ax, scores, names, column):
+    """Draw a dot for each seed over each name: 0 as column for the intent accuracy, 1 for the F1."""
+    for seed, (marker, gray) in enumerate(SEEDS):
+        of_seed = [scores[name][seed, column] for name in names]
+        ax.plot(names, of_seed, marker, color=gray, label=f"seed {seed}")
+
+
+def draw_seeds(scores):
+    """Draw the F1 of each start and seed, and beside it the intent accuracy; the start with the best F1 comes first.
+
+    scores: dict of str to float array [seeds, 2], as `scores_of_ranks` makes it.
+    """
+    means = {name: found[:, 1].mean() for name, found in scores.items()}
+    names = sorted(means, key=means.get, reverse=True)
+    figure, axes = plt.subplots(1, 2, sharey=True)
     for ax, column, label in zip(axes, (1, 0), ("slot F1", "intent accuracy")):
-        for seed, marker in enumerate("osD"):
-            of_seed = [scores[name][seed, column] for name in names]
-            ax.plot(names, of_seed, f"{marker}-", color=GRAYS[seed], label=f"seed {seed}")
+        draw_columns(ax, scores, names, column)
         ax.set_ylabel(label)
         plt.setp(ax.get_xticklabels(), rotation=30, ha="right")
     axes[0].legend(loc="lower left")
-    return axes
+    title = "F1: " + ", ".join(f"{name} {means[name]:.2f}" for name in names)
+    figure.suptitle(textwrap.fill(title, 70), x=0.02, ha="left")
