@@ -7,6 +7,7 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from myst_parser.mdit_to_docutils.base import DocutilsRenderer
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
@@ -132,6 +133,12 @@ def words_of(title):
     return ""
 
 
+def alt_text(renderer, tokens):
+    """The words for a picture, on one line. MyST's own method joins lines without a space, and leaves code out."""
+    said = [alt_text(renderer, token.children) or token.content or " " * ("break" in token.type) for token in tokens]
+    return "".join(said)
+
+
 ALSO_ORDINARY = {"size"}  # "the size of an array" is no number of ranks
 ALSO_MEANT = {"world size": "size"}
 STOPS = (nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.raw, addnodes.pending_xref, nodes.math)
@@ -172,4 +179,5 @@ def setup(app):
     app.add_html_math_renderer("mathml", (math_inline, None), (math_block, None))
     app.add_post_transform(GlossaryLinks)
     app.add_post_transform(NamesOfPlots)
+    DocutilsRenderer.renderInlineAsText = alt_text
     app.connect("builder-inited", write_pages)
