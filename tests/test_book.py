@@ -79,10 +79,11 @@ def test_the_boxes_and_the_mistakes_have_a_page_each(book):
     boxes = (book / "docs" / "you_may_have_read.html").read_text()
     said = sum(path.read_text().count("> **You may have read**") for path in (ROOT / "notebooks").glob("*.ipynb"))
     items = boxes.partition('<article class="bd-article"')[2].partition("</article>")[0].count("<li>")
-    assert items == said > 20
+    assert items == said > 20 and boxes.count("You may have read") > said
     assert 'href="../notebooks/15_parameter_server.html"' in boxes
     mistakes = (book / "docs" / "mistakes.html").read_text()
     assert "rank 0 has three times as many examples" in mistakes
+    assert "Compute the right one." in mistakes and '<span class="pre">1.75</span>' in mistakes
     assert 'href="../notebooks/00_start_here.html"' in mistakes
 
 
