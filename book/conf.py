@@ -67,6 +67,12 @@ epub_show_urls = "no"
 copybutton_exclude = ".linenos, .gp, .go"
 
 
+def leave_out_of_the_contents(app, name, source):
+    """The start page has what the README says; lessons link to it."""
+    if name == "README":
+        source[0] = "---\norphan: true\n---\n\n" + source[0]
+
+
 class GlossaryLinks(SphinxPostTransform):
     """Link the first use of each word of the glossary on a page, if it stands in a sentence."""
 
@@ -181,3 +187,4 @@ def setup(app):
     app.add_post_transform(NamesOfPlots)
     DocutilsRenderer.renderInlineAsText = alt_text
     app.connect("builder-inited", write_pages)
+    app.connect("source-read", leave_out_of_the_contents)
