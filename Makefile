@@ -36,7 +36,7 @@ pdf: setup ## the same on paper, some 600 pages, in three minutes: build/distrib
 		--print-to-pdf=build/distributed_word2vec.pdf "file://$$PWD/build/one_page/index.html" 2>build/pdf.log || { cat build/pdf.log; exit 1; }
 	@echo build/distributed_word2vec.pdf
 
-slides: setup ## the core lessons as talks of some 15 slides: build/slides/*.html
+slides: setup ## the core lessons as talks of 13 to 21 slides: build/slides/*.html
 	@$(RUN) tools/slides.py
 
 progress: setup ## your exercises, lesson by lesson: not tried, wrong with the hint, right
@@ -57,7 +57,7 @@ test: setup ## everything: lint, all tests, and every notebook against its saved
 	@rm -f .pytest_cache/v/cache/lastfailed
 	@$(RUN) -m pytest --nbval -n 2 || { [ $$? = 1 ] && $(RUN) tools/judge_again.py; }
 
-bench: setup ## the benchmarks, over an hour: benchmarks/results/*.json and figures of README and docs (TEXT=file for many_ranks)
+bench: setup ## the benchmarks, over an hour: benchmarks/results/*.json and figures of docs (TEXT=file: many_ranks, too)
 	@$(RUN) -m benchmarks.batching --json benchmarks/results/batching.json
 	@$(RUN) -m benchmarks.losses --json benchmarks/results/losses.json
 	@$(RUN) -m benchmarks.allreduce --json benchmarks/results/allreduce.json
@@ -66,7 +66,7 @@ bench: setup ## the benchmarks, over an hour: benchmarks/results/*.json and figu
 	@$(RUN) -m benchmarks.models --json benchmarks/results/models.json --figure figures/models.png
 	@$(RUN) -m benchmarks.words_per_second --json benchmarks/results/words_per_second.json \
 		--figure figures/words_per_second.png
-	@$(RUN) -m benchmarks.many_ranks --corpus "$(or $(TEXT),docs)" --json benchmarks/results/many_ranks.json \
+	@[ -z "$(TEXT)" ] || $(RUN) -m benchmarks.many_ranks --corpus "$(TEXT)" --json benchmarks/results/many_ranks.json \
 		--figure figures/many_ranks.png
 
 clean: ## remove build/, .venv and all caches

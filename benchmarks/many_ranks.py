@@ -70,11 +70,16 @@ def draw(runs, corpus, path):
     figure, (speed, scored) = plt.subplots(2, 1, figsize=(6, 6.5))  # legible on a phone, too
     throughput = {n: [row["words_per_s"] / 1e6 for row in rows] for n, rows in runs.items()}
     draw_line(speed, throughput, median, COLORS[0], "")
-    speed.set(ylabel="million words/s, all ranks", title=f"Speed on {corpus}", ylim=0)
+    fastest = max(throughput, key=lambda n: median(throughput[n]))
+    speed.set_title(f"On {corpus} words/s are highest with ranks = {fastest}")
+    speed.set(ylabel="million words/s, all ranks", ylim=0)
     for score, color in zip(SCORES, COLORS, strict=False):
         values = {n: found for n, rows in runs.items() if (found := known(rows, score))}
         draw_line(scored, values, mean, color, SCORES[score])
-    scored.set(ylabel="score", title="Quality after as many epochs")
+    title, few, many = "Scores after as many epochs", *(known(runs[n], "wordsim353") for n in (min(runs), max(runs)))
+    if few and many:
+        title = f"WordSim-353: {mean(few):.2f} with ranks = {min(runs)}, {mean(many):.2f} with {max(runs)}"
+    scored.set(ylabel="score", title=title)
     if scored.lines:
         scored.legend()
     for axis in speed, scored:

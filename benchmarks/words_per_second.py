@@ -307,7 +307,10 @@ def draw(rows, corpus, path):
     color = [to_rgba(colors.get(row["system"], "#E69F00"), 0.6 if row["ranks"] == 1 else 1) for row in rows]
     bars = speed.barh(names, [row["words_per_s"] / 1e6 for row in rows], color=color)
     speed.bar_label(bars, [f"{row['words_per_s'] / gensim['words_per_s']:.2g} x" for row in rows], padding=3)
-    speed.set(xlabel="million words/s", title=f"Speed on {corpus}, ranks or threads")
+    fastest = max(rows, key=lambda row: row["words_per_s"])
+    ratio = fastest["words_per_s"] / gensim["words_per_s"]
+    speed.set(xlabel="million words/s")
+    speed.set_title(f"{ratio:.1f} times gensim's words/s on {corpus} ({short(fastest)}, {fastest['ranks']})")
     speed.invert_yaxis()
     speed.margins(x=0.12)
     known = [i for i, row in enumerate(rows) if row["wordsim353"] is not None]
@@ -317,7 +320,7 @@ def draw(rows, corpus, path):
         heights = [rows[which][name] for name in SCORES]
         scored.bar(place, heights, 0.92 * wide, color=color[which], label=names[which])
     scored.set(xticks=range(len(SCORES)), xticklabels=SCORES.values(), ylabel="score")
-    scored.set_title(f"Quality, mean of {rows[0]['repeats']} seeds")
+    scored.set_title(f"Scores of the vectors, means of {rows[0]['repeats']} seeds")
     scored.legend()
     fig.savefig(path, metadata={"Software": None})
 

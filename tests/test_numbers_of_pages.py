@@ -37,13 +37,28 @@ def test_the_calculator_says_how_far_the_lessons_were_off():
     assert printed("24").count("wrong about a gain") == 1
 
 
-def test_speed_has_the_table_of_its_benchmark():
+def test_speed_has_the_tables_of_its_benchmarks():
     record = json.loads((ROOT / "benchmarks" / "results" / "models.json").read_text(encoding="utf-8"))
     for row in record["rows"]:
-        times = [f"{np.median(row['ms'][way]):.1f}" for way in ("alone", "beside", "together")]
-        times.append(f"{np.median(row['predicted_by_messages_counted']):.1f}")
-        shown = [*times, median_and_range(row["ratio_by_messages_counted"])]
-        assert f"| {row['messages_counted']:.1f} | {' | '.join(shown)} |" in SPEED, row["model"]
+        alone, beside, measured = (f"{np.median(row['ms'][way]):.1f}" for way in ("alone", "beside", "together"))
+        predicted = f"{np.median(row['predicted_by_messages_counted']):.1f}"
+        ratio = median_and_range(1 / np.array(row["ratio_by_messages_counted"]))
+        assert f"| {measured} | {predicted} | {ratio} |" in SPEED, row["model"]
+        sent = f"{row['bytes_counted'] / 1e6:.2f} | {row['tensors_counted']:.0f} → {row['messages_counted']:.1f}"
+        assert f"| {row['model']} | {sent} | {alone} → {beside} |" in SPEED
+    rows = json.loads((ROOT / "benchmarks" / "results" / "words_per_second.json").read_text(encoding="utf-8"))
+    (gensim,) = (row["words_per_s"] for row in rows if row["system"] == "gensim")
+    for row in rows:
+        if row["system"] != "canonical":
+            ratio = f"{row['words_per_s'] / gensim:.1f}".replace("1.0", "1")
+            assert f" | {row['words_per_s'] / 1e6:.2f} | {ratio} | {row['wordsim353']:.2f} |" in SPEED, row["system"]
+
+
+def test_speed_has_the_medians_of_many_ranks():
+    record = json.loads((ROOT / "benchmarks" / "results" / "many_ranks.json").read_text(encoding="utf-8"))
+    speeds = {int(n): np.median([row["words_per_s"] for row in rows]) for n, rows in record["runs"].items()}
+    four, eight, sixteen = (f"{speeds[n] / speeds[2]:.2f}" for n in (4, 8, 16))
+    assert f"Four reach {four} of their words/s, eight {eight}, sixteen {sixteen}," in SPEED
 
 
 def printed_numbers(lesson, pattern):
