@@ -26,7 +26,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["**/.ipynb_checkpoints", "**/mine"]
+exclude_patterns = ["**/.ipynb_checkpoints", "**/mine", "examples/README.md"]
 nb_execution_mode = "off"
 nb_ipywidgets_js = {}
 nb_merge_streams = True

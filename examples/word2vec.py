@@ -1,7 +1,7 @@
 """word2vec on your own text, in one process or on any number of ranks and hosts.
 
     python word2vec.py wiki.txt --out vectors.txt
-    horovodrun --gloo -np 4 -H host0:2,host1:2 python word2vec.py wiki.txt --out vectors.txt
+    horovodrun --gloo -np 2 -H host0:1,host1:1 python word2vec.py wiki.txt --out vectors.txt
 
 mpirun and srun --mpi=pmix start it as well, see word2vec.slurm; with --elastic and a --host-discovery-script of
 horovodrun it goes on when ranks are lost, and takes new ones. It needs `helpers` (pip install .), and on ranks
