@@ -146,6 +146,26 @@ def test_the_plans_have_the_minutes_of_the_lessons():
         assert sum(int(minutes[lesson]) for lesson in lessons.split(", ")) == int(total), lessons
 
 
+def needs(lesson):
+    """The lessons that a header asks for; those that only help, or are for a part, are left out."""
+    (path,) = (ROOT / "notebooks").glob(f"{lesson}_*.ipynb")
+    asked = nbformat.read(path, 4).cells[0].source.partition("**You need**")[2].partition("**It takes you**")[0]
+    sentences = re.split(r"[.;]\s|, and for the second evening", asked)
+    return {found for one in sentences if " helps" not in one for found in re.findall(r"\]\((\d\d)_", one)}
+
+
+def test_the_semester_has_the_minutes_and_gives_each_lesson_what_it_needs():
+    minutes = dict(re.findall(r"\[(\d\d) [^|]*\|[^|]*\| (\d+) min \|", LESSONS))
+    weeks = re.findall(r"\| (\d+) \| (\d\d), (\d\d) \| (\d+) \|", PLANS)
+    assert [int(week) for week, *_ in weeks] == list(range(1, 15))
+    done = set()
+    for _, *lessons, total in weeks:
+        assert sum(int(minutes[lesson]) for lesson in lessons) == int(total), lessons
+        for lesson in lessons:
+            assert needs(lesson) <= done, lesson
+            done.add(lesson)
+
+
 def test_the_figure_of_the_start_page_is_that_of_the_record(tmp_path, monkeypatch):
     (tmp_path / "figures").mkdir()
     monkeypatch.setattr(where_it_arrives, "ROOT", tmp_path)
