@@ -30,6 +30,7 @@ from helpers.word2vec.losses import LOSSES, SAMPLERS, draw_samples, frequency_bi
 from helpers.word2vec.model import make_tables
 from helpers.word2vec.scores import scores, twins_found
 from helpers.word2vec.vectors import to_keyed_vectors
+from lesson_parts.adagrad import adagrad_step
 
 COST = {"batch": 256, "dim": 64, "num_sampled": 64}
 SIZES = (100, 250, 651, 1_000, 4_000, 10_000, 64_000, 200_000, 1_000_000)
@@ -88,25 +89,6 @@ def make_loss(name, counts, num_sampled=64, sampler="unigram"):
         return LOSSES[name](tables, centers, contexts, samples)
 
     return loss
-
-
-def adagrad_step(loss, tables, lr):
-    """A compiled step that changes the tables: step(centers, contexts) -> loss, a scalar; both int32 [batch].
-
-    The gradient is that of the sum over the batch, so that `lr` does not depend on its size. A row that the batch uses
-    several times is changed once, by the sum. Duchi et al., "Adaptive Subgradient Methods", 2011.
-    """
-    optimizer = tf.compat.v1.train.AdagradOptimizer(lr)
-
-    @tf.function(reduce_retracing=True)
-    def step(centers, contexts):
-        with tf.GradientTape() as tape:
-            value = loss(tables, centers, contexts)
-            total = value * tf.cast(tf.size(centers), value.dtype)
-        optimizer.apply_gradients(zip(tape.gradient(total, tables), tables))
-        return value
-
-    return step
 
 
 def mixed_sgns(tables, centers, contexts, samples, dtype=tf.bfloat16):

@@ -6,7 +6,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from helpers.plots import COLORS, SERIAL, table
-from lesson_parts.recorded import series
 
 
 def race_in_turns(racers, batches, score, looks=3, seconds=1):
@@ -69,26 +68,30 @@ def draw_ends(bars, E, title):
     plt.show()
 
 
-def draw_step_times(bench, sizes, ms, title):
-    """Draw the reader's ms of a step and the recorded ones against the vocabulary.
+def draw_step_times(sizes, ms, title):
+    """Draw the ms of a step against the vocabulary: a line for the full softmax, a band for NCE.
 
-    bench: the saved results. sizes: of the vocabulary. ms: [kinds, sizes, rounds], the full softmax first, then NCE
-    with each sampler.
+    Parameters
+    ----------
+    sizes : sequence of int
+        Of the vocabulary.
+    ms : float array [kinds, sizes, rounds]
+        The full softmax first, then NCE with each sampler.
+    title : str
     """
     _, axis = plt.subplots(figsize=(6, 4.2))
-    yours = np.median(ms, axis=2)
-    axis.loglog(sizes, yours[0], "o-", color=SERIAL, label="full softmax, yours")
-    low, high = yours[1:].min(axis=0), yours[1:].max(axis=0)
-    axis.fill_between(sizes, low, high, color=COLORS[0], alpha=0.4, label="NCE, three samplers, yours")
-    for loss, name, color in [("full_softmax", "full softmax", SERIAL), ("nce", "NCE", COLORS[0])]:
-        words, recorded = series(bench["cost"], "vocabulary", "ms", loss=loss, num_sampled=64)
-        shown = np.isin(words, sizes)
-        axis.loglog(words[shown], recorded[shown], "x--", color=color, label=f"{name}, recorded")
+    full, *sampled = np.median(ms, axis=2)
+    low, high = np.min(sampled, axis=0), np.max(sampled, axis=0)
+    axis.loglog(sizes, full, "o-", color=SERIAL)
+    axis.fill_between(sizes, low, high, color=COLORS[0], alpha=0.5)
+    ends = [("full softmax", full[-1], (-14, 0), SERIAL), ("NCE, three samplers", high[-1], (0, 12), COLORS[0])]
+    for name, height, shift, color in ends:
+        place = {"xytext": shift, "textcoords": "offset points", "ha": "right", "va": "center"}
+        axis.annotate(name, (sizes[-1], height), color=color, **place)
     axis.set(title=title, xlabel="vocabulary, words", ylabel="one step, ms", ylim=(0.5, None))
     axis.set_xticks(sizes, [f"{V:,}" for V in sizes])
     axis.set_yticks([1, 10, 100], [1, 10, 100])
     axis.minorticks_off()
-    axis.legend()
     plt.show()
 
 

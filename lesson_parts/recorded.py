@@ -194,22 +194,33 @@ def two_digits(number):
     return f"{float(f'{number:.2g}'):,g}"
 
 
-def verdict_table(bench, yours, leader, take):
-    """Of each vocabulary: the ratios of the times of a step, full / NCE, which led at the last look, and what to take.
+def leader(bench, words):
+    """Whether "NCE", "full softmax" or "neither" leads at the last look: its worst seed is above the other's best."""
+    runs = raced(bench, words)
+    full, sampled = (runs[loss].scores[:, -1] for loss in ("full_softmax", "nce"))
+    if min(sampled) > max(full):
+        return "NCE"
+    return "full softmax" if min(full) > max(sampled) else "neither"
 
-    Where the reader has timed the step, his ratios decide, elsewhere those recorded.
 
-    yours: {words: the reader's ratios, one of each round}. leader, take: the functions of the lesson.
+def verdict_table(bench, yours):
+    """Of each vocabulary: words for each of 64 samples, ratios of the times of a step, and which loss led.
+
+    Parameters
+    ----------
+    bench : dict
+        The saved results.
+    yours : dict of {int: sequence of float}
+        The reader's ratios, full softmax / NCE, one of each round; of the vocabularies that he has timed.
     """
     rows = []
     for words in (*SCORES, 1_000_000):
-        recorded, own = times_as_long(bench, words, "nce"), yours.get(words, [])
-        leads, after = "not trained", ""
+        leads = "not trained"
         if words in SCORES:
-            leads, after = leader(words), f" after {raced(bench, words)['nce'].seconds[-1]:.0f} s"
-        decision = f"**{take(own if len(own) else recorded, leads)}**"
-        rows.append([f"{words:,}", _span(own), _span(recorded), leads + after, decision])
-    heads = ["words", "your step, full / NCE", "recorded, 3 rounds", "recorded: who leads", "take"]
+            leads = f"{leader(bench, words)}, after {raced(bench, words)['nce'].seconds[-1]:.0f} s"
+        spans = _span(yours.get(words, [])), _span(times_as_long(bench, words, "nce"))
+        rows.append([f"{words:,}", f"{words / 64:,.1f}", *spans, leads])
+    heads = ["words", "for each sample", "your step, full / NCE", "recorded, full / NCE", "recorded: who leads"]
     return table(heads, rows)
 
 

@@ -163,10 +163,9 @@ def test_recorded_costs_are_the_medians_of_three_runs():
 
 def test_the_verdict_has_the_readers_rounds():
     bench = json.loads(RECORDED.read_text())
-    yours = {100: [0.8, 1.2, 0.9]}
-    shown = recorded.verdict_table(bench, yours, lambda words: "neither", lambda ratios, leads: max(ratios)).data
-    assert "| 100 | 0.8 to 1.2 |" in shown and "| neither after 2 s | **1.2** |" in shown  # own rounds decide
-    assert "| 651 | not timed |" in shown
+    shown = recorded.verdict_table(bench, {100: [0.8, 1.2, 0.9]}).data
+    assert "| 100 | 1.6 | 0.8 to 1.2 |" in shown and "| neither, after 2 s |" in shown
+    assert "| 651 | 10.2 | not timed |" in shown and "| NCE, after 8 s |" in shown
 
 
 def test_the_recorded_race_ended_as_lesson_06_says():
