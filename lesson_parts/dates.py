@@ -1,6 +1,7 @@
 """The dates of lesson 29, as people write them."""
 
 from datetime import date, timedelta
+from textwrap import fill
 
 import numpy as np
 
@@ -64,3 +65,20 @@ def examples(days, seed):
         row[: len(text)] = [1 + WORDS.index(word) for word in text]
     y = [[CHARS.index(c) for c in DAYS[day].isoformat()] for day in days]
     return x, np.array(y, np.int32)
+
+
+def print_dates(x, y, answers):
+    """Print dates in whole, what the model wrote, and the right answer where that is another one.
+
+    Parameters
+    ----------
+    x, y : array of int32, [n, 36], [n, 10]
+        As of `examples`.
+    answers : array of int32, [n, 10]
+        What the model wrote, as y.
+    """
+    for tokens, right, answer in zip(x, y, answers, strict=True):
+        read = " ".join(WORDS[token - 1] for token in tokens if token)
+        wrote, true = ("".join(CHARS[c] for c in text) for text in (answer, right))
+        end = "" if wrote == true else f", right is {true}"
+        print(fill(f"{read} => {wrote}{end}", 78, subsequent_indent="    ", break_on_hyphens=False))
