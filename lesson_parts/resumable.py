@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import tensorflow as tf
 
+from helpers.text import Vocab, load_corpus, subsample
+from helpers.word2vec.losses import frequency_biases
 from helpers.word2vec.model import make_tables, merge
 
 
@@ -29,6 +31,29 @@ class Progress:
     epoch: int = 0
     position: int = 0
     random: dict = field(default_factory=lambda: np.random.default_rng(0).bit_generator.state)
+
+
+def words_and_biases(recipe):
+    """Return what a run on the corpus "docs" trains on.
+
+    Parameters
+    ----------
+    recipe : Recipe
+
+    Returns
+    -------
+    text : int64 array [40,000]
+        Ids of the recipe.vocab most frequent words, subsampled with a fixed seed.
+    held : int64 array [1,000]
+        The words after them.
+    biases : float32 array [recipe.vocab]
+        With which NCE begins: the logarithm of each word's share of the contexts.
+    """
+    corpus = load_corpus("docs").words
+    vocab = Vocab.build(corpus, recipe.vocab)
+    ids, keep = vocab.encode(corpus), vocab.keep_probability(1e-4)
+    kept = subsample(ids, keep, np.random.default_rng(0)).astype(np.int64)
+    return kept[:40_000], kept[40_000:41_000], frequency_biases("nce", vocab.counts * keep)
 
 
 def epoch_order(n, epoch, made={}):  # noqa: B006 - the one that is kept
@@ -140,6 +165,35 @@ def sum_of_losses(tables, centers, contexts, negatives, recipe):
         sampled_values=(negatives, *expected),
     )
     return tf.reduce_sum(losses)
+
+
+def loss_of_held_out(tables, held):
+    """Return the mean NCE loss over all words held out.
+
+    Parameters
+    ----------
+    tables : list of three variables
+    held : int64 array [n]
+        Ids. The context of each word and the 512 negatives are the same in every call.
+
+    Returns
+    -------
+    float
+    """
+    evaluation = Recipe(vocab=tables[0].shape[0], batch=len(held), negatives=512)
+    batch = next_batch(Progress(), held, evaluation)
+    return float(sum_of_losses(tables, *batch, evaluation)) / len(held)
+
+
+def random_state(*seed):
+    """Return the state of NumPy's random numbers as they begin with one or several int."""
+    return np.random.default_rng(seed).bit_generator.state
+
+
+def fill_accumulators(variables, value):
+    """Give all accumulators one value, a float; `variables` come from `start_model`."""
+    for sums in variables[5:]:
+        sums.assign(tf.fill(sums.shape, value))
 
 
 def compile_update(tables, adagrad, recipe, hvd=None):
