@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import psutil
 
-from helpers.plots import COLORS, SERIAL, median_and_range, table
+from helpers.plots import COLORS, median_and_range, table
 from lesson_parts.rotation import take_turns
 from lesson_parts.table_homes import loopback_bytes
 
@@ -196,33 +196,6 @@ def tabulate_plans(columns, plans):
         digits = [1 if isinstance(value, float) and value < 10 else 0 for value in values]
         lines.append([name, *(f"{value:,.{number}f}" for value, number in zip(values, digits, strict=True))])
     return table(columns, lines)
-
-
-def draw_time(ways, parts):
-    """Draw a step's CPU time as a bar for each way, made of its parts.
-
-    Parameters
-    ----------
-    ways : list of str
-    parts : dict of str to list of float
-        Of each part its ms in each way.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
-    _, axes = plt.subplots(figsize=(5, 3))
-    ends = np.zeros(len(ways))
-    for (name, sizes), color in zip(parts.items(), (SERIAL, COLORS[1], COLORS[0]), strict=True):
-        axes.barh(ways, sizes, left=ends, color=color, height=0.6, label=name)
-        ends = ends + sizes
-    for way, end in zip(ways, ends):
-        axes.text(end, way, f" {end:.1f}", va="center")
-    axes.set(xlim=(0, 1.12 * max(ends)), xlabel="CPU time of a step, all processes (ms)")
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.35), ncols=len(parts), frameon=False)
-    return axes
 
 
 def draw_work(found):
