@@ -84,14 +84,6 @@ def stand_still(pid, seconds=1.0):
     return begin, end
 
 
-def one_sum(has_come):
-    """A sum of 1 for row 0 of a table, tf.IndexedSlices; if it has not come, an error in its place."""
-    value, row = tf.constant([1.0]), tf.constant([0])
-    arrival = tf.debugging.Assert(has_come, ["the other rank is gone"])
-    with tf.control_dependencies([arrival]):
-        return tf.IndexedSlices(tf.identity(value), tf.identity(row))
-
-
 class Moments(dict):
     """The moments of each fault: {who died: {what: when}}."""
 
@@ -205,7 +197,7 @@ def draw_steps(logs, moments, waits, *, together=(), pale, title):
         {who died: the rows of its log that are batches done before}.
     title : str
     """
-    figure, (near, whole) = plt.subplots(2, figsize=(4.8, 6.4))
+    figure, (near, whole) = plt.subplots(2, figsize=(4.8, 5.8))
     deaths = {name: moments[name]["death"] for name in logs}
     ends = {name: log[:, 0].max() - deaths[name] for name, log in logs.items()}
     last = max(ends.values())
