@@ -28,7 +28,7 @@ ROWS, DIM, BATCH, NOISE, LR = 20_001, 16, 32, 8, 0.3
 
 
 def wait_until_gone(pids):
-    wait_for(lambda: not any(map(psutil.pid_exists, pids)), 15)
+    wait_for(lambda: not any(map(psutil.pid_exists, pids)))
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_rows_are_read_before_they_change():
 
 def test_the_changes_of_two_workers_add_up(cluster):
     """With a loss whose gradient is 1 everywhere, each row goes down by lr for each time that it was used."""
-    ids, runs, lr = draw(5)[:2], 100, 0.25
+    ids, lr = draw(5)[:2], 0.25
     tables = [make_table(cluster.strategy, (ROWS, DIM)) for _ in ids]
 
     @tf.function
@@ -147,8 +147,12 @@ def test_the_changes_of_two_workers_add_up(cluster):
         local_steps(tables, ids, lambda *rows: sum(map(tf.reduce_sum, rows)), lr)
         return tf.distribute.coordinator.experimental_get_current_worker_index()
 
-    workers = [cluster.coordinator.schedule(steps) for _ in range(runs)]
-    assert {int(worker.fetch()) for worker in workers} == {0, 1}
+    runs, workers = 0, set()
+    while workers != {0, 1} and runs < 20_000:  # a busy machine may let one worker do the first hundred alone
+        calls = [cluster.coordinator.schedule(steps) for _ in range(100)]
+        workers |= {int(call.fetch()) for call in calls}
+        runs += len(calls)
+    assert workers == {0, 1}
     for table, some in zip(tables, ids, strict=True):
         used = np.bincount(some.ravel(), minlength=ROWS)[:, None]
         missing = table.numpy() + lr * runs * used
