@@ -131,7 +131,7 @@ def test_all_killed_is_one_sentence_and_leaves_nothing(watched):
     with pytest.raises(ElasticFailure, match="the elastic processes ended. Their logs:") as error:
         watched.trains_with(1, killed)
     assert '"exit": -9' in str(error.value)
-    _, alive = psutil.wait_procs(family, 10)
+    _, alive = psutil.wait_procs(family, 200)
     assert not alive and not watched.job.folder.exists()
 
 
@@ -145,7 +145,7 @@ def test_processes_that_fail_are_no_success_and_end_with_a_driver_that_is_killed
         job.wait(lambda: job.pids, 300)
         process = psutil.Process(job.pids["localhost"])
         job.driver.kill()
-        assert psutil.wait_procs([process], 20)[1] == []
+        assert psutil.wait_procs([process], 200)[1] == []
 
 
 def test_a_process_may_print_what_it_likes(tmp_path):
@@ -229,7 +229,7 @@ def test_nothing_survives_a_killed_kernel(tmp_path):
     family += family[0].children(recursive=True)
     kernel.kill()
     kernel.communicate(timeout=60)
-    _, alive = psutil.wait_procs(family, 10)
+    _, alive = psutil.wait_procs(family, 200)
     assert not alive and not Path(folder).exists()
 
 

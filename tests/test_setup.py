@@ -208,7 +208,7 @@ def test_ctrl_c_stops_the_step_with_its_children_and_leaves_it_incomplete(clone)
     wait_for((clone / "build" / "child").exists)
     child = int((clone / "build" / "child").read_text())
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=10)
+    _, said = process.communicate(timeout=200)
     assert process.returncode == 1 and "Interrupted" in said
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
     assert not (clone / ".venv" / ".ready").exists()
