@@ -19,6 +19,7 @@ from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
 from helpers.word2vec.merging import due_rows
 from helpers.word2vec.model import make_tables
+from lesson_parts import turns
 
 pytestmark = pytest.mark.ranks
 for module in (sys.modules[__name__], more_strategies):  # engines import neither
@@ -79,6 +80,16 @@ def test_an_exchange_after_every_step_is_the_serial_step(name, ranks):
     assert difference(first, second) == 0
     assert difference(first, serial) < tolerance
     assert difference(serial, train(make, batches(), 0.0)) > 0.05
+
+
+def standing_still(tables, hvd=None):
+    """A strategy whose step returns without updating."""
+    return lambda *batch: tf.constant(0.0)
+
+
+def test_lesson_12_does_not_take_a_step_that_stands_still_for_the_serial_one(ranks):
+    with pytest.raises(AssertionError):
+        turns.assert_serial(ranks, standing_still)
 
 
 def test_what_travels_beside_the_computation_arrives_one_step_later(ranks):
