@@ -7,7 +7,9 @@ import signal
 import socket
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -16,11 +18,13 @@ import tensorflow as tf
 from kernels import Kernel
 from waiting import wait_for
 
+from benchmarks import servers_bandwidth
 from helpers.cluster import parameter_servers, server_processes, sharded_tables
 from helpers.cluster.parameter_servers import attach_servers, start_servers
 from helpers.cluster.processes import Family, ended, kill
 from helpers.cluster.server_processes import ServerFailure
 from helpers.cluster.sharded_tables import add, lookup, make_table, shards
+from helpers.text import Vocab, load_corpus
 from lesson_parts.server_steps import local_steps, negative_sampling
 
 pytestmark = pytest.mark.servers
@@ -159,6 +163,20 @@ def test_the_changes_of_two_workers_add_up(cluster):
         # Servers add without a lock of their own (lesson 17): two pushes of a row in the same instant may lose parts.
         # A worker that wrote its copy back instead of pushing changes would lose about half.
         assert (missing >= 0).all() and missing.sum() < 0.05 * lr * runs * used.sum() * DIM
+
+
+# ---- The benchmark of lesson 16's steps, here on one host
+
+
+def test_the_speed_on_a_link_is_measured_and_predicted(cluster, monkeypatch, capsys):
+    words = load_corpus("planted", n_words=60_000, progress=False).words
+    vocab = Vocab.build(words, 500)
+    monkeypatch.setattr(servers_bandwidth, "servers", lambda machines, n: nullcontext(cluster))
+    no_links, small = SimpleNamespace(bandwidth=lambda mbit: None), SimpleNamespace(pairs=3200, repeats=1, links=[None])
+    (row,) = servers_bandwidth.measure(no_links, vocab.encode(words), vocab, 5, small)
+    servers_bandwidth.show(row)
+    assert row["predicted"] > 0 and row["one"] > 0 and min(row["speeds"]) > 0
+    assert "unlimited" in capsys.readouterr().out
 
 
 # ---- Killed and restarted; lesson 20 trains meanwhile
