@@ -2,16 +2,14 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
+import moving_pictures
 import numpy as np
 import pytest
 from browser import BROWSER, page_in
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-import moving_pictures  # noqa: E402
 
 SEEN = json.loads(moving_pictures.RECORD.read_text(encoding="utf-8"))
 FILMS = sorted((ROOT / "figures").glob("moving_*.svg"))

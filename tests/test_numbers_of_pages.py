@@ -2,17 +2,15 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import nbformat
 import numpy as np
+import where_it_arrives
 
 from helpers.plots import median_and_range
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-import where_it_arrives  # noqa: E402
 
 CALCULATOR, SPEED, SIDE_BY_SIDE, PLANS, LESSONS = (
     " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
