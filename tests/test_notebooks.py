@@ -16,10 +16,6 @@ LESSONS = rules.ROOT / "docs" / "lessons.md"
 PAGES = sorted([*rules.ROOT.glob("*.md"), *rules.ROOT.glob("docs/*.md"), *rules.ROOT.glob("laptop_cluster/*.md")])
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS, f"no notebook in {rules.ROOT / 'notebooks'}"
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
 def test_notebook_keeps(rule, path):
@@ -179,10 +175,6 @@ def test_a_rule_complains_of_a_broken_notebook(rule, phrase, spoil, save):
     complaints = rule(save(notebook))
     assert phrase in "\n".join(complaints)
     assert all("90_toy.ipynb" in complaint for complaint in complaints)
-
-
-def test_every_rule_has_a_broken_notebook():
-    assert {rule for rule, _, _ in BROKEN} == set(rules.RULES)
 
 
 def test_a_copy_may_differ_in_docstring_and_comments(save):
