@@ -109,6 +109,12 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # ---- what the rules are made of
 
 
+def path_of(number):
+    """The notebook with this number, two digits."""
+    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+    return path
+
+
 def cells(path, kind=None):
     """The cells of a notebook, or those of one kind; `cell.where` says in complaints which one it is."""
     return [cell for cell in cells_of(path.name, path.read_text("utf-8")) if kind in (None, cell.cell_type)]

@@ -7,14 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from clusters import Cluster
+from programs import ROOT, said_by
 
 pytestmark = [pytest.mark.ranks, pytest.mark.slow]
-ROOT = Path(__file__).resolve().parent.parent
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "--nbval-kernel-startup-timeout=300"]
+CONNECT = "from helpers.cluster import connect; ranks = connect"
 # every Python that finds this file first imports it when it starts: kernels, engines and their children
 NO_GLOO = """
 import importlib.abc, importlib.util, os, sys
@@ -60,16 +60,10 @@ def run_lesson(folder):
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-def said_by(program):
-    """What a Python program prints that has `connect`."""
-    program = f"from helpers.cluster import connect\n{program}"
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-
-
 def test_lesson_00_runs_attached(folder):
     with Cluster(4):
         run_lesson(folder)
-        assert "engines of the running ipcluster" in said_by("connect(2)")
+        assert "engines of the running ipcluster" in said_by(f"{CONNECT}(2)")
 
 
 @pytest.mark.skipif(shutil.which("mpiexec") is None, reason="no mpiexec on this machine")
@@ -78,5 +72,5 @@ def test_lesson_00_runs_attached_to_engines_of_mpi_without_gloo(folder, monkeypa
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     with Cluster(2, "--engines=mpi"):
         run_lesson(folder)
-        assert "engines of the running ipcluster" in said_by("connect(2)")
-    assert "started by mpi" in said_by("print('started by', connect(2, cluster=False).controller)")
+        assert "engines of the running ipcluster" in said_by(f"{CONNECT}(2)")
+    assert "started by mpi" in said_by(f"{CONNECT}(2, cluster=False); print('started by', ranks.controller)")

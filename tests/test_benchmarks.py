@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 
-import cloudpickle
 import numpy as np
 import pytest
 from clusters import SELDOM
@@ -34,7 +33,6 @@ from helpers.text import Vocab, load_corpus
 from helpers.word2vec import Blocks, train_blocks
 
 pytestmark = pytest.mark.ranks
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ from browser import BROWSER, copied, page_in, pages, without_make_and_display
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 pytest.importorskip("sphinx", reason="the book is rendered in the environment of make setup")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """What the book is made of, in a path with a space."""

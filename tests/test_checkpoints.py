@@ -2,11 +2,9 @@
 
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
-import cloudpickle
 import numpy as np
 import psutil
 import pytest
@@ -14,7 +12,6 @@ from shown import shown
 
 from lesson_parts.killed import kill_after
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 MARKS = (
     "class Progress", "import Recipe", "def start_model", "def as_arrays", "def read_checkpoint", "def save_in_place",
     "def save_checkpoint", "def restore_checkpoint", "def largest_difference",

@@ -28,8 +28,7 @@ def {name}(*tables, **options):  # learns a tenth slower
 
 def edited(number, name, text):
     """(a copy of the notebook whose cell that defines `name` defines it anew right below, the place of that cell)."""
-    (path,) = (rules.ROOT / "notebooks").glob(f"{number}_*.ipynb")
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(rules.path_of(number), as_version=4)
     for place, cell in enumerate(notebook.cells):
         if cell.cell_type == "code" and re.search(rf"^def {name}\(", cell.source, re.MULTILINE):
             python = ast.parse(re.sub(r"(?m)^%", "# ", cell.source))  # as many lines, and no magic
@@ -38,7 +37,7 @@ def edited(number, name, text):
             lines[end:end] = [f"as_shown = {name}", text.format(name=name)]
             cell.source = "\n".join(lines)
             return notebook, place
-    raise AssertionError(f"{path.name} does not define {name}")
+    raise AssertionError(f"lesson {number} does not define {name}")
 
 
 def run(notebook):

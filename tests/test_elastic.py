@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import cloudpickle
 import numpy as np
 import psutil
 import pytest
@@ -21,7 +20,6 @@ SHOWN = [
     "def say", "class Committed", "def train(", "def twenty",
 ]  # fmt: skip
 book = shown("22", *SHOWN)
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 pytestmark = [pytest.mark.ranks, pytest.mark.slow]
 TEXT = np.random.default_rng(0).integers(0, 200, 5_000)
 RECIPE = book.Recipe(vocab=200, dim=4, batch=64, negatives=8)

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from clusters import skipped_without_hosts
 from shown import taken
 
 from helpers.cluster.rendezvous import check_own_names
-from laptop_cluster import HostsUnavailable, hosts
+from laptop_cluster import hosts
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SPOIL = "sed 's/^.* host1$/127.0.1.1 host1/' /etc/hosts > /run/spoilt; mount --bind /run/spoilt /etc/hosts; exec \"$@\""
@@ -20,12 +21,9 @@ SPOIL = "sed 's/^.* host1$/127.0.1.1 host1/' /etc/hosts > /run/spoilt; mount --b
 
 @pytest.fixture(scope="module")
 def machines():
-    try:
-        with hosts(2) as found:
-            assert found.address  # an ordinary user has none
-            yield found
-    except HostsUnavailable as error:
-        pytest.skip(str(error))
+    with skipped_without_hosts(), hosts(2) as found:
+        assert found.address  # an ordinary user has none
+        yield found
 
 
 @pytest.mark.hosts

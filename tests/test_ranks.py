@@ -17,7 +17,6 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import cloudpickle
 import ipyparallel as ipp
 import joblib
 import numpy as np
@@ -33,7 +32,6 @@ from helpers.cluster.environment import OF_MPI
 from helpers.cluster.processes import Family, kill
 
 pytestmark = pytest.mark.ranks
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
 use_cloudpickle()
 
 MPI = pytest.mark.skipif(shutil.which("mpiexec") is None, reason="no mpiexec on this machine")

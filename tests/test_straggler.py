@@ -9,6 +9,7 @@ import time
 import numpy as np
 import psutil
 import pytest
+from programs import said_by
 from waiting import wait_for
 
 from lesson_parts.straggler import slowed
@@ -108,8 +109,7 @@ def test_another_process_with_the_same_id_is_left_alone(spinning, monkeypatch):
 
 
 def test_the_brake_starts_without_tensorflow():
-    code = "import sys, lesson_parts.straggler; sys.exit('tensorflow' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    said_by("import sys, lesson_parts.straggler; sys.exit('tensorflow' in sys.modules)")
 
 
 def test_wrong_arguments_are_one_sentence(spinning):

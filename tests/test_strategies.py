@@ -1,6 +1,5 @@
 """The strategies of lesson 12 and its benchmark on two real ranks, against the same in one process."""
 
-import sys
 import time
 from functools import partial
 from types import SimpleNamespace
@@ -22,8 +21,7 @@ from helpers.word2vec.model import make_tables
 from lesson_parts import turns
 
 pytestmark = pytest.mark.ranks
-for module in (sys.modules[__name__], more_strategies):  # engines import neither
-    cloudpickle.register_pickle_by_value(module)
+cloudpickle.register_pickle_by_value(more_strategies)  # engines cannot import it
 
 WORDS, DIM, BATCH, STEPS = 200, 8, 64, 5
 # make, lr of a rank (half as large where changes are summed, not averaged), tolerance; lesson 12 asserts the others

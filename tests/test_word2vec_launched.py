@@ -11,11 +11,12 @@ import numpy as np
 import psutil
 import pytest
 from browser import command_of, environment_of
+from clusters import skipped_without_hosts
 from waiting import wait_for
 
 from helpers.text import load_corpus
 from helpers.word2vec import load_vectors
-from laptop_cluster import HostsUnavailable, hosts
+from laptop_cluster import hosts
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PROGRAM = EXAMPLES / "word2vec.py"
@@ -45,21 +46,14 @@ def machines(folder):
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
-    try:
-        found = hosts(2, env=env)
-    except HostsUnavailable as error:
-        pytest.skip(str(error))
-    with found:
+    with skipped_without_hosts(), hosts(2, env=env) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def slurm(machines):
-    try:
-        with machines.slurm() as slurm:
-            yield slurm
-    except HostsUnavailable as error:
-        pytest.skip(str(error))
+    with skipped_without_hosts(), machines.slurm() as slurm:
+        yield slurm
 
 
 def line(out, *options):
