@@ -29,7 +29,9 @@ def book(folder):
 
 
 def made(folder, target):
-    command, environment = ["make", "--old-file=setup", target], without_make_and_display()
+    """Pages that another target of this folder has read are not read again."""
+    command = ["make", "--old-file=setup", "SPHINXOPTS=-d build/doctrees", target]
+    environment = without_make_and_display()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
