@@ -165,20 +165,6 @@ def test_the_changes_of_two_workers_add_up(cluster):
         assert (missing >= 0).all() and missing.sum() < 0.05 * lr * runs * used.sum() * DIM
 
 
-# ---- The benchmark of lesson 16's steps, here on one host
-
-
-def test_the_speed_on_a_link_is_measured_and_predicted(cluster, monkeypatch, capsys):
-    words = load_corpus("planted", n_words=60_000, progress=False).words
-    vocab = Vocab.build(words, 500)
-    monkeypatch.setattr(servers_bandwidth, "servers", lambda machines, n: nullcontext(cluster))
-    no_links, small = SimpleNamespace(bandwidth=lambda mbit: None), SimpleNamespace(pairs=3200, repeats=1, links=[None])
-    (row,) = servers_bandwidth.measure(no_links, vocab.encode(words), vocab, 5, small)
-    servers_bandwidth.show(row)
-    assert row["predicted"] > 0 and row["one"] > 0 and min(row["speeds"]) > 0
-    assert "unlimited" in capsys.readouterr().out
-
-
 # ---- Killed and restarted; lesson 20 trains meanwhile
 
 
@@ -203,6 +189,23 @@ def test_work_waits_for_killed_workers_and_goes_on_when_they_are_back(cluster):
         cluster.restart("worker", index)
         assert cluster.pids["worker", index] != before["worker", index]
     assert sum(call.fetch() for call in calls) == 50 and done.numpy() >= 5_000
+
+
+# ---- The benchmark of lesson 16's steps, here on one host
+
+
+def test_the_speed_on_a_link_is_measured_and_predicted(cluster, monkeypatch, capsys):
+    words = load_corpus("planted", n_words=60_000, progress=False).words
+    vocab = Vocab.build(words, 500)
+    monkeypatch.setattr(servers_bandwidth, "servers", lambda machines, n: nullcontext(cluster))
+    no_links, small = SimpleNamespace(bandwidth=lambda mbit: None), SimpleNamespace(pairs=3200, repeats=1, links=[None])
+    (row,) = servers_bandwidth.measure(no_links, vocab.encode(words), vocab, 5, small)
+    servers_bandwidth.show(row)
+    assert row["predicted"] > 0 and row["one"] > 0 and min(row["speeds"]) > 0
+    assert "unlimited" in capsys.readouterr().out
+
+
+# ---- Other clusters in this process
 
 
 def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, table, tmp_path):
@@ -249,13 +252,13 @@ def test_attached_servers_are_used_again_and_never_stopped(tmp_path, capsys, mon
             command = [sys.executable, "-m", "helpers.cluster.parameter_servers", role]
             log = family.folder / role
             processes.append(family.start(command, env={"TF_CONFIG": json.dumps(config)}, log=log))
-        with attach_servers({"cluster": spec}) as cluster:
+        with attach_servers({"cluster": spec}, timeout=200) as cluster:
             total = cluster.coordinator.schedule(tf.function(lambda: tf.constant(1) + 1))
             assert total.fetch() == 2
             with pytest.raises(ValueError, match="they run elsewhere"):
                 cluster.kill("ps", 0)
         assert not any(map(ended, processes))
-        cluster = attach_servers({"cluster": spec})
+        cluster = attach_servers({"cluster": spec}, timeout=200)
         kill(processes[:1])
         cluster.close()
         assert f"from worker 0 at {spec['worker'][0]}: restart the kernel" in capsys.readouterr().out
