@@ -5,8 +5,8 @@ RUN := PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python
 LAB := $(if $(filter 0,$(shell id -u)),--allow-root) \
 	$(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),,--no-browser)
 QUICK := not (ranks or servers or browser or hosts or slow)
-render = rm -rf build/$(2) build/source && mkdir -p build/source/notebooks && cp -R book/. docs figures examples README.md build/source && \
-	cp $(1)/*.ipynb build/source/notebooks && $(RUN) -m sphinx -q -W --keep-going -b $(3) build/source build/$(2)
+render = rm -rf build/$(2) build/source && mkdir -p build/source/notebooks && cp -Rp book/. docs figures examples README.md build/source && \
+	cp -p $(1)/*.ipynb build/source/notebooks && $(RUN) -m sphinx -q -W --keep-going $(SPHINXOPTS) -b $(3) build/source build/$(2)
 CHROMIUM ?= chromium
 
 help: ## list these commands

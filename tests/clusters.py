@@ -1,18 +1,30 @@
-"""A real `ipcluster start`, for the tests of `connect` and of JupyterLab; a setting for ranks that often wait."""
+"""A real `ipcluster start` for tests of `connect` and JupyterLab, a setting for ranks that often wait, a skip."""
 
 import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import ipyparallel as ipp
+import pytest
 from waiting import wait_for
 
 from helpers.cluster.engines import CONTROLLER
 from helpers.cluster.environment import OF_MPI
+from laptop_cluster import HostsUnavailable
 
 SELDOM = {"HOROVOD_CYCLE_TIME": "5"}  # ms, for ranks of a whole file of tests: they ask each other less often for work
+
+
+@contextmanager
+def skipped_without_hosts():
+    """Within it, what a machine cannot have of hosts (or of Slurm on them) skips the test."""
+    try:
+        yield
+    except HostsUnavailable as error:
+        pytest.skip(str(error))
 
 
 class Cluster:

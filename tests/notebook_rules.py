@@ -26,64 +26,25 @@ OF_ONE_LESSON = {
     "lesson_parts.dates": "29",
     "lesson_parts.commands": "30",
 }
-STANDS_IN = {  # lesson: module: what both define, and what must be the same code
-    "03": {
-        "helpers.text.skipgram": "generate_batch pairs_within draw_reach skipgram_pairs subsample shard",
-    },
-    "04": {
-        "helpers.text.skipgram": "pairs_of_block cut_batches pair_batches",
-        "helpers.word2vec.pair_dataset": "pair_dataset",
-    },
-    "05": {
-        "helpers.word2vec.losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
-        "benchmarks.losses": "make_loss",
-        "lesson_parts.adagrad": "adagrad_step",
-    },
-    "06": {
-        "helpers.word2vec.losses": "draw_samples",
-        "benchmarks.losses": "make_loss mixed_sgns",
-    },
-    "08": {
-        "lesson_parts.ring": "ring_allreduce bare_ring",
-        "benchmarks.allreduce": "compare_with_sockets",
-    },
-    "09": {"helpers.text.skipgram": "shard", "helpers.word2vec.model": "make_tables nce_loss make_step"},
-    "12": {
-        "helpers.exchange.strategies": (
-            "make_taped make_deduplicated small_steps all_rows make_local_sgd make_overlapped"
-        ),
-        "helpers.word2vec.model": "merge",
-        "helpers.word2vec.merging": "due_rows",
-    },
-    "13": {
-        "helpers.word2vec.block_trainer": "highest_rates",
-        "helpers.word2vec.kernel": "dot_products make_train_words",
-    },
-    "14": {
-        "helpers.word2vec.merging": "merge_changes",
-        "helpers.word2vec.schedule": "schedule bounded_changes",
-    },
-    "15": {
-        "helpers.cluster.sharded_tables": "shards lookup gradients sgd add",
-        "helpers.word2vec.model": "merge",
-        "lesson_parts.server_steps": "new_tables noise negative_sampling plain_step own_pairs",
-    },
-    "16": {
-        "helpers.cluster.sharded_tables": "bundle",
-        "lesson_parts.server_steps": "local_steps local_word2vec",
-    },
-    "17": {
-        "lesson_parts.three_ways": "loss_and_gradients rank_step OnServer pull_and_push Hogwild",
-    },
-    "18": {"helpers.cluster.sharded_tables": "make_table"},
-    "20": {"lesson_parts.three_ways": "all_or_none rank_step"},
-    "21": {
-        "lesson_parts.resumable": "Progress next_words next_batch start_model",
-        "lesson_parts.whole_files": "as_arrays read_checkpoint",
-        "lesson_parts.checkpoints": "save_checkpoint restore_checkpoint",
-    },
-    "22": {"lesson_parts.resumable": "part_of"},
-    "27": {"lesson_parts.digits": "product ProductLayer own_network cnn OnRanks compiled means_and_count"},
+OF_BENCHMARKS = {"compare_with_sockets", "make_loss", "mixed_sgns"}  # the only names that count there
+SHOWN = {  # lesson: what it defines that a module defines, too, and what must be the same code
+    "03": "generate_batch pairs_within draw_reach skipgram_pairs subsample shard",
+    "04": "pairs_of_block cut_batches pair_batches pair_dataset",
+    "05": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns make_loss adagrad_step",
+    "06": "draw_samples make_loss mixed_sgns",
+    "08": "ring_allreduce bare_ring compare_with_sockets",
+    "09": "shard make_tables nce_loss make_step",
+    "12": "make_taped make_deduplicated small_steps all_rows make_local_sgd make_overlapped merge due_rows",
+    "13": "highest_rates dot_products make_train_words",
+    "14": "merge_changes schedule bounded_changes",
+    "15": "shards lookup gradients sgd add merge new_tables noise negative_sampling plain_step own_pairs",
+    "16": "bundle local_steps local_word2vec",
+    "17": "loss_and_gradients rank_step OnServer pull_and_push Hogwild",
+    "18": "make_table",
+    "20": "all_or_none rank_step",
+    "21": "Progress next_words next_batch start_model as_arrays read_checkpoint save_checkpoint restore_checkpoint",
+    "22": "part_of",
+    "27": "product ProductLayer own_network cnn OnRanks compiled means_and_count",
 }
 PROMPT = re.compile(r'(?<!")\bWhat\s+do\s+you\s+expect\b')  # in quotation marks it is spoken of
 CHOICE = re.compile(r"^<details><summary>([a-z])\) ", re.MULTILINE)
@@ -108,6 +69,12 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 # ---- what the rules are made of
+
+
+def path_of(number):
+    """The notebook with this number, two digits."""
+    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+    return path
 
 
 def cells(path, kind=None):
@@ -289,22 +256,22 @@ def closes(path):
 def copies(path):
     """What a notebook and helpers (or lesson_parts) both define is the same code, docstrings aside.
 
-    STANDS_IN names the module. It may be defined in the notebook's own process, on ranks, or in both.
+    SHOWN names it. It may be defined in the notebook's own process, on ranks, or in both.
     """
-    due = {name: module for module, names in STANDS_IN.get(path.name[:2], {}).items() for name in names.split()}
+    number = path.name[:2]
+    due = set(SHOWN.get(number, "").split())
     found = []
     shown = set()
     for cell in cells(path, "code"):
         for name, code in [] if check_calls(cell) else definitions(tree(cell)):
             shown.add(name)
-            modules = [module for module in code_of_modules().get(name, ()) if not module.startswith("benchmarks")]
-            elsewhere = [module for module in modules if OF_ONE_LESSON.get(module, path.name[:2]) == path.name[:2]]
+            modules = code_of_modules().get(name, {})
+            elsewhere = [module for module in modules if OF_ONE_LESSON.get(module, number) == number]
             if name not in due and elsewhere:
-                found.append(f"{cell.where}: {name} is also in {elsewhere}, and not in STANDS_IN")
-            elif name in due and code != code_of_modules().get(name, {}).get(due[name]):
-                found.append(f"{cell.where}: {name} is not the same as in {due[name]}")
-    missing = sorted(due.keys() - shown)
-    return found + [f"{path.name}: {name} of {due[name]} does not stand in it" for name in missing]
+                found.append(f"{cell.where}: {name} is also in {elsewhere}, and not in SHOWN")
+            elif name in due and code not in modules.values():
+                found.append(f"{cell.where}: {name} is not the same as in {[*modules]}")
+    return found + [f"{path.name}: {name} does not stand in it" for name in sorted(due - shown)]
 
 
 def defined_once(path):
@@ -323,12 +290,13 @@ def defined_once(path):
 
 @functools.cache
 def code_of_modules():
-    """{public name: {module of helpers, lesson_parts or benchmarks that defines it: its code}}."""
+    """{public name: {module of helpers or lesson_parts that defines it: its code}}; a few names of benchmarks."""
     found = {}
     for file in [file for name in ("helpers", "lesson_parts", "benchmarks") for file in (ROOT / name).rglob("*.py")]:
         module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
         for name, code in definitions(ast.parse(file.read_text(encoding="utf-8"))):
-            found.setdefault(name, {})[module] = code
+            if name in OF_BENCHMARKS or not module.startswith("benchmarks"):
+                found.setdefault(name, {})[module] = code
     return found
 
 
@@ -442,22 +410,6 @@ def header(path):
     return [f"{path.name}: {problem}" for problem, there in problems.items() if there]
 
 
-def table_rows(page, notebooks):
-    """Every lesson has a row in the table of lessons, which says of it what its header says."""
-    rows = page.read_text(encoding="utf-8").splitlines()
-    found = []
-    for path in notebooks:
-        row = next((row for row in rows if row.startswith("|") and f"](../notebooks/{path.name})" in row), "")
-        opening = cells(path)[0].source
-        you, machine = YOU.search(opening), MACHINE.search(opening)
-        if you is None or machine is None:
-            continue  # the rule `header` says so
-        end = f" | {you[1]} min | {time_of(machine)} | {machine[3]} GB |"
-        if not row.endswith(end):
-            found.append(f"{page.name}: no row that ends in{end} for {path.name}")
-    return found
-
-
 def parts(page):
     """The header of each lesson names the part under which the table of lessons has it."""
     number, part, found = 0, "", []
@@ -469,10 +421,6 @@ def parts(page):
             if f"*Part {number}, {part}*" not in cells(path)[0].source:
                 found.append(f"{path.name}: its header does not say *Part {number}, {part}*")
     return found
-
-
-def time_of(takes):
-    return " ".join(f"{number} {unit}" for number, unit in ((takes[1], "min"), (takes[2], "s")) if number)
 
 
 def page_links(page, root):

@@ -48,5 +48,4 @@ def defined(node):
 
 
 def code_cells(number):
-    (path,) = (rules.ROOT / "notebooks").glob(f"{number}_*.ipynb")
-    return rules.cells(path, "code")
+    return rules.cells(rules.path_of(number), "code")

@@ -13,7 +13,7 @@ SMALL = ["--corpus", "planted", "--words", "20000", "--encode", "100000", "--sec
 def test_the_benchmark_measures_each_way_of_making_pairs_and_saves_it(tmp_path):
     out = tmp_path / "batching.json"
     command = [sys.executable, "-m", "benchmarks.batching", *SMALL, "--json", out]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     *pairs, encoding = json.loads(out.read_text())
     ways = ["generate_batch/2", "generate_batch/10", "skipgram_pairs", *["pair_batches"] * 3, *["pair_dataset"] * 3]

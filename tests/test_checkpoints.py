@@ -2,12 +2,9 @@
 
 import json
 import os
-import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
-import cloudpickle
 import numpy as np
 import psutil
 import pytest
@@ -15,10 +12,9 @@ from shown import shown
 
 from lesson_parts.killed import kill_after
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 MARKS = (
     "class Progress", "import Recipe", "def start_model", "def as_arrays", "def read_checkpoint",
-    "def save_checkpoint", "def restore_checkpoint", "def on_rank_0", "def restore_on_ranks", "def largest_difference",
+    "def save_checkpoint", "def restore_checkpoint", "def largest_difference",
 )  # fmt: skip
 book = shown("21", *MARKS)
 RECIPE = book.Recipe(vocab=50, dim=4)
@@ -91,16 +87,3 @@ def test_a_process_that_is_killed_has_begun_and_is_gone(tmp_path):
     assert not psutil.pid_exists(int(path.read_text()))
     with pytest.raises(RuntimeError, match="ended by itself"):
         kill_after(0, len, "returns at once", ready=lambda: False)
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-def test_no_rank_waits_for_variables_when_rank_0_refuses_the_file(tmp_path, monkeypatch, rank):
-    (tmp_path / "bad").write_text("no checkpoint")
-
-    def broadcast(what, root_rank):
-        return (None, "bad is no whole checkpoint, says rank 0") if rank else what
-
-    monkeypatch.setattr(book, "hvd", SimpleNamespace(rank=lambda: rank, broadcast_object=broadcast))
-    monkeypatch.setattr(book, "identity", None, raising=False)
-    with pytest.raises(RuntimeError, match="bad is no whole checkpoint"):
-        book.restore_on_ranks(tmp_path / "bad", [])

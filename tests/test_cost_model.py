@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from benchmarks import more_strategies
 from helpers.exchange import cost_model, strategies
-from helpers.exchange.cost_model import fit_line, median_seconds
+from helpers.exchange.cost_model import fit_line
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
 from helpers.word2vec.merging import due_rows
@@ -98,12 +98,6 @@ def test_a_prediction_by_hand(text):
 
 
 # ---- Measured
-
-
-def test_median_seconds_counts_calls():
-    calls = []
-    assert median_seconds(lambda: calls.append(0), 5) >= 0
-    assert len(calls) == 6
 
 
 def test_the_fit_finds_latency_and_bandwidth():

@@ -1,42 +1,22 @@
-"""What lesson 20 needs beside its subject."""
+"""What lesson 20 needs beside its subject. It kills and stops processes itself."""
 
-import signal
-import subprocess
-import sys
-import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
-import psutil
 import pytest
+from shown import taken
 
 from lesson_parts.deaths import (
     Moments,
     joined,
-    kill_when,
     last_authors,
     longest_gaps,
     parts_of_wait,
-    stand_still,
     wait_for,
     with_gaps,
 )
 from lesson_parts.table_files import TableFiles
-
-
-def test_a_process_stands_still_between_the_two_moments_and_goes_on():
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
-        process = psutil.Process(child.pid)
-        found = []
-        pausing = threading.Thread(target=lambda: found.append(stand_still(child.pid, 0.5)))
-        pausing.start()
-        wait_for(lambda: process.status() == psutil.STATUS_STOPPED, 30)
-        pausing.join()
-        wait_for(lambda: process.status() != psutil.STATUS_STOPPED, 30)
-        child.kill()
-    ((begin, end),) = found
-    assert end - begin >= 0.5 and end < time.time()
 
 
 def test_waiting_ends():
@@ -44,14 +24,6 @@ def test_waiting_ends():
     wait_for(lambda: next(answers))
     with pytest.raises(AssertionError, match="did not happen"):
         wait_for(lambda: False, 0.05)
-
-
-def test_processes_are_killed_when_it_is_time():
-    before = time.time()
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
-        moment = kill_when(lambda: True, child.pid).result(30)
-        assert child.wait(30) == -signal.SIGKILL
-    assert before < moment < time.time()
 
 
 def test_the_time_in_which_one_reads_is_no_wait():
@@ -83,3 +55,18 @@ def test_the_newest_tables_come_back(tmp_path):
     assert number == 100 and [each.tolist() for each in tables] == [[100], [100, 100]]
     files.forget("a rank")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_each_thread_of_lesson_20_steps_with_its_own_batches():
+    class Model:
+        def __init__(self):
+            self.seen = {0: [], 1: []}
+
+        def step(self, thread, batch, lr):
+            self.seen[thread].append((batch, lr))
+
+    model = Model()
+    threads = taken("20", "work run_threads", ThreadPoolExecutor=ThreadPoolExecutor, LR=0.5)
+    futures = threads.run_threads(model, [0, 2], [1])
+    assert [future.result() for future in futures] == [None, None]
+    assert model.seen == {0: [(0, 0.5), (2, 0.5)], 1: [(1, 0.5)]}

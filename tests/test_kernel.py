@@ -1,13 +1,11 @@
 """The compiled loop against the graph: equal for each block, whatever its sizes; alone and with threads."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from programs import said_by
 from test_block_trainer import LR, blocks_of, highest, random_tables, trained
 
 from helpers.word2vec import block_trainer, kernel, merging
@@ -114,9 +112,7 @@ print(sum(kernel.merge_in_place.stats.cache_hits.values()), sum(kernel.merge_in_
 
 def compile_in(folder, before=""):
     """What a process says of the cache in this folder: hits before, hits and misses after the first call."""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
-    command = [sys.executable, "-c", before + COMPILE]
-    return subprocess.run(command, capture_output=True, env=environment, text=True, check=True).stdout.split()
+    return said_by(before + COMPILE, NUMBA_CACHE_DIR=str(folder)).split()
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """How replicas stay together: the block trainer on real ranks against itself on one process."""
 
-import sys
 import threading
 from functools import partial
 
@@ -29,8 +28,7 @@ from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.scores import twins_found
 
 pytestmark = pytest.mark.ranks
-for module in sys.modules[__name__], test_block_trainer:  # engines import neither
-    cloudpickle.register_pickle_by_value(module)
+cloudpickle.register_pickle_by_value(test_block_trainer)  # engines cannot import it
 
 
 def test_every_row_is_due_once_in_its_period():

@@ -6,11 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import my_lessons
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-import my_lessons  # noqa: E402
 
 LESSON = "notebooks/03_skipgram_pairs.ipynb"
 TOTAL = "notebooks/00_start_here.ipynb"

@@ -3,10 +3,14 @@
 import ast
 import base64
 import inspect
+import re
+import shutil
+from pathlib import Path
 
 import nbformat
 import notebook_rules as rules
 import pytest
+import run_notebooks
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from helpers.text.skipgram import subsample
@@ -16,10 +20,6 @@ LESSONS = rules.ROOT / "docs" / "lessons.md"
 PAGES = sorted([*rules.ROOT.glob("*.md"), *rules.ROOT.glob("docs/*.md"), *rules.ROOT.glob("laptop_cluster/*.md")])
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS, f"no notebook in {rules.ROOT / 'notebooks'}"
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
 def test_notebook_keeps(rule, path):
@@ -27,8 +27,15 @@ def test_notebook_keeps(rule, path):
     assert not complaints, "\n  ".join(["", *complaints])
 
 
-def test_the_table_has_a_row_for_every_lesson_with_the_times_and_memory_of_its_header():
-    assert rules.table_rows(LESSONS, NOTEBOOKS) == []
+def test_the_table_has_a_row_for_every_lesson_with_the_times_and_memory_of_its_header(tmp_path):
+    """As `run_notebooks.py --table` writes them."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "notebooks").symlink_to(rules.ROOT / "notebooks")
+    page = Path(shutil.copy(LESSONS, tmp_path / "docs"))
+    run_notebooks.fill_table(page)
+    assert page.read_text() == LESSONS.read_text()
+    rows = re.findall(r"^\| \[[^]]*\]\(\.\./notebooks/([^)]+)\) \|", page.read_text(), re.MULTILINE)
+    assert rows == [path.name for path in NOTEBOOKS]
 
 
 def test_each_header_names_the_part_under_which_the_table_has_its_lesson():
@@ -115,7 +122,7 @@ def find(notebook, name):
 @pytest.fixture
 def save(tmp_path, monkeypatch):
     """A function that writes a notebook into a small repository."""
-    monkeypatch.setitem(rules.STANDS_IN, "90", {"helpers.text.skipgram": "subsample"})
+    monkeypatch.setitem(rules.SHOWN, "90", "subsample")
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("a toy")
@@ -181,10 +188,6 @@ def test_a_rule_complains_of_a_broken_notebook(rule, phrase, spoil, save):
     assert all("90_toy.ipynb" in complaint for complaint in complaints)
 
 
-def test_every_rule_has_a_broken_notebook():
-    assert {rule for rule, _, _ in BROKEN} == set(rules.RULES)
-
-
 def test_a_copy_may_differ_in_docstring_and_comments(save):
     notebook = good_notebook()
     head, _, body = CELLS["shown"].partition(":\n")
@@ -199,14 +202,11 @@ def test_the_host_name_is_a_leak(save):
     assert rules.no_leaks(save(notebook), host="anna") == []
 
 
-def test_the_rules_of_pages_complain(save, tmp_path):
+def test_the_rule_of_links_complains_of_a_page(save, tmp_path):
     page = tmp_path / "docs" / "lessons.md"
-    path = save(good_notebook())
-    assert rules.table_rows(page, [path]) == rules.page_links(page, tmp_path) == []
-    page.write_text("| [toy](../notebooks/90_toy.ipynb) | 50 min | 3 s | 2.0 GB |\n![picture](a.png)\n")
-    assert rules.table_rows(page, [path]) == [
-        "lessons.md: no row that ends in | 50 min | 1 min 20 s | 2.0 GB | for 90_toy.ipynb"
-    ]
+    save(good_notebook())
+    assert rules.page_links(page, tmp_path) == []
+    page.write_text("[toy](../notebooks/90_toy.ipynb)\n![picture](a.png)\n")
     assert "a.png" in rules.page_links(page, tmp_path)[0]
 
 

@@ -2,17 +2,15 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
-import nbformat
+import notebook_rules as rules
 import numpy as np
+import where_it_arrives
 
 from helpers.plots import median_and_range
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-import where_it_arrives  # noqa: E402
 
 CALCULATOR, SPEED, SIDE_BY_SIDE, PLANS, LESSONS = (
     " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
@@ -22,8 +20,7 @@ CALCULATOR, SPEED, SIDE_BY_SIDE, PLANS, LESSONS = (
 
 def printed(lesson):
     """Everything that the cells of a lesson printed, as one text; its tables are Markdown."""
-    (path,) = (ROOT / "notebooks").glob(f"{lesson}_*.ipynb")
-    outputs = [out for cell in nbformat.read(path, 4).cells for out in cell.get("outputs", [])]
+    outputs = [out for cell in rules.cells(rules.path_of(lesson)) for out in cell.get("outputs", [])]
     return "\n".join(out.get("text") or out.get("data", {}).get("text/markdown", "") for out in outputs)
 
 
@@ -98,7 +95,7 @@ def test_speeds_side_by_side_are_those_of_the_saved_runs():
             found[begins[1], begins[2]] = tuple(cell.strip() for cell in row.split("|")[4:6])
     assert found == speeds_of_the_saved_runs()
     for (lesson, section), _ in found.items():
-        (path,) = (ROOT / "notebooks").glob(f"{lesson}_*.ipynb")
+        path = rules.path_of(lesson)
         assert re.search(rf"#+ {re.escape(section)}", path.read_text(encoding="utf-8")), (lesson, section)
 
 
@@ -128,8 +125,7 @@ def test_speeds_side_by_side_has_the_ratios_of_its_table_and_of_the_record():
 
 def test_lesson_25_counts_with_its_own_speeds():
     """An interval of two ranks is 30,000 words of each: 600,000 words, ten intervals an epoch."""
-    (path,) = (ROOT / "notebooks").glob("25_*.ipynb")
-    text = " ".join(" ".join(cell.source for cell in nbformat.read(path, 4).cells).split())
+    text = " ".join(" ".join(cell.source for cell in rules.cells(rules.path_of("25"))).split())
     alone, both = (printed_numbers("25", rf"{way}:")[0] for way in ("one process", "two ranks"))
     ms, ms_of_two = 30 / alone, 3e3 / both / 50
     assert f"600,000 words | {alone} | {both} | 30,000 |" in text
@@ -148,8 +144,7 @@ def test_the_plans_have_the_minutes_of_the_lessons():
 
 def needs(lesson):
     """The lessons that a header asks for; those that only help, or are for a part, are left out."""
-    (path,) = (ROOT / "notebooks").glob(f"{lesson}_*.ipynb")
-    asked = nbformat.read(path, 4).cells[0].source.partition("**You need**")[2].partition("**It takes you**")[0]
+    asked = rules.cells(rules.path_of(lesson))[0].source.partition("**You need**")[2].partition("**It takes you**")[0]
     sentences = re.split(r"[.;]\s|, and for the second evening", asked)
     return {found for one in sentences if " helps" not in one for found in re.findall(r"\]\((\d\d)_", one)}
 

@@ -4,18 +4,19 @@ Most tests attach to one `ipcluster` of three engines: joining Horovod again is 
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import cloudpickle
 import ipyparallel as ipp
 import joblib
 import numpy as np
@@ -31,7 +32,6 @@ from helpers.cluster.environment import OF_MPI
 from helpers.cluster.processes import Family, kill
 
 pytestmark = pytest.mark.ranks
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
 use_cloudpickle()
 
 MPI = pytest.mark.skipif(shutil.which("mpiexec") is None, reason="no mpiexec on this machine")
@@ -300,6 +300,7 @@ def test_ranks_that_do_not_answer_are_named(ipcluster):
 
     ranks = connect(2, cluster=ipcluster.file)
     call = ranks.submit(lambda: ranks.view.apply_async(late))
+    call.split()[0].get(200)  # rank 0 has answered, however busy the machine is
     with pytest.raises(RankFailure, match=r"^rank 1 \(engine 1\) did not answer within 1 s. Call connect"):
         ranks.wait(call, timeout=1)
     with ipp.Client(str(ipcluster.file)) as client:
@@ -406,6 +407,12 @@ def with_id(pid):
     pytest.skip("no process gets the id again: this system does not grant it")
 
 
+def waits_for_a_line(process):
+    """Whether it has read everything that was written to its standard input, and sleeps."""
+    unread = fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4))
+    return unread == bytes(4) and psutil.Process(process.pid).status() == psutil.STATUS_SLEEPING
+
+
 def test_a_killed_process_that_nobody_collects_is_not_waited_for():
     program = f"import subprocess, time; print(subprocess.Popen({SLEEP}).pid, flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as careless:
@@ -422,8 +429,7 @@ def test_who_has_the_id_of_one_of_ours_by_now_is_not_killed(tmp_path):
     with Family("test", tmp_path) as family:
         ours = subprocess.Popen(SLEEP)
         family.adopt(ours.pid)
-        wait_until(lambda: psutil.Process(family._watcher.pid).status() == psutil.STATUS_SLEEPING)
-        time.sleep(0.5)  # the watcher has read the line
+        wait_until(lambda: waits_for_a_line(family._watcher))
         ours.kill()
         ours.wait()
         stranger = with_id(ours.pid)
@@ -446,7 +452,7 @@ def test_a_killed_kernel_takes_its_engines_along(controller):
     assert len(family) >= 3, "watcher, controller, engine"
     kernel.kill()
     kernel.communicate()
-    psutil.wait_procs(family, timeout=20)
+    psutil.wait_procs(family, timeout=200)
     assert not any(process.is_running() for process in family)
 
 

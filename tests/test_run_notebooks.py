@@ -1,23 +1,19 @@
 """What `make run` and `run_notebooks.py --measure` promise."""
 
-import importlib.util
 import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
+import run_notebooks
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from waiting import wait_for
 
 pytestmark = pytest.mark.slow
-TOOL = Path(__file__).resolve().parent.parent / "tools" / "run_notebooks.py"
-spec = importlib.util.spec_from_file_location("run_notebooks", TOOL)
-run_notebooks = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(run_notebooks)
+TOOL = run_notebooks.__file__
 
 
 def write_notebook(path, *sources):

@@ -7,7 +7,9 @@ import signal
 import socket
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -16,11 +18,13 @@ import tensorflow as tf
 from kernels import Kernel
 from waiting import wait_for
 
+from benchmarks import servers_bandwidth
 from helpers.cluster import parameter_servers, server_processes, sharded_tables
 from helpers.cluster.parameter_servers import attach_servers, start_servers
 from helpers.cluster.processes import Family, ended, kill
 from helpers.cluster.server_processes import ServerFailure
 from helpers.cluster.sharded_tables import add, lookup, make_table, shards
+from helpers.text import Vocab, load_corpus
 from lesson_parts.server_steps import local_steps, negative_sampling
 
 pytestmark = pytest.mark.servers
@@ -28,7 +32,7 @@ ROWS, DIM, BATCH, NOISE, LR = 20_001, 16, 32, 8, 0.3
 
 
 def wait_until_gone(pids):
-    wait_for(lambda: not any(map(psutil.pid_exists, pids)), 15)
+    wait_for(lambda: not any(map(psutil.pid_exists, pids)))
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +143,7 @@ def test_rows_are_read_before_they_change():
 
 def test_the_changes_of_two_workers_add_up(cluster):
     """With a loss whose gradient is 1 everywhere, each row goes down by lr for each time that it was used."""
-    ids, runs, lr = draw(5)[:2], 100, 0.25
+    ids, lr = draw(5)[:2], 0.25
     tables = [make_table(cluster.strategy, (ROWS, DIM)) for _ in ids]
 
     @tf.function
@@ -147,8 +151,12 @@ def test_the_changes_of_two_workers_add_up(cluster):
         local_steps(tables, ids, lambda *rows: sum(map(tf.reduce_sum, rows)), lr)
         return tf.distribute.coordinator.experimental_get_current_worker_index()
 
-    workers = [cluster.coordinator.schedule(steps) for _ in range(runs)]
-    assert {int(worker.fetch()) for worker in workers} == {0, 1}
+    runs, workers = 0, set()
+    while workers != {0, 1} and runs < 20_000:  # a busy machine may let one worker do the first hundred alone
+        calls = [cluster.coordinator.schedule(steps) for _ in range(100)]
+        workers |= {int(call.fetch()) for call in calls}
+        runs += len(calls)
+    assert workers == {0, 1}
     for table, some in zip(tables, ids, strict=True):
         used = np.bincount(some.ravel(), minlength=ROWS)[:, None]
         missing = table.numpy() + lr * runs * used
@@ -183,52 +191,52 @@ def test_work_waits_for_killed_workers_and_goes_on_when_they_are_back(cluster):
     assert sum(call.fetch() for call in calls) == 50 and done.numpy() >= 5_000
 
 
-def test_a_killed_server_ends_the_run_and_tables_come_back_from_the_checkpoint(cluster, table, tmp_path):
-    def push(table):
-        return tf.function(lambda: add(table, tf.range(ROWS), tf.ones([ROWS, DIM])))
-
-    saved, path = table.numpy(), tf.train.Checkpoint(table=table).write(str(tmp_path / "table"))
-    pushes = push(table)
-    for _ in range(200):
-        cluster.coordinator.schedule(pushes)
-    cluster.kill("ps", 1)
-    with pytest.raises(tf.errors.UnavailableError):
-        cluster.coordinator.join()
-
-    cluster.restart("ps", 1)
-    table = make_table(cluster.strategy, (ROWS, DIM))
-    tf.train.Checkpoint(table=table).read(path).assert_consumed()
-    cluster.coordinator.schedule(push(table))
-    cluster.coordinator.join()
-    np.testing.assert_array_equal(table.numpy(), saved + 1)
+# ---- The benchmark of lesson 16's steps, here on one host
 
 
-def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, table, monkeypatch, tmp_path):
-    """The second cluster closes the first; a port that is taken costs it one more try."""
+def test_the_speed_on_a_link_is_measured_and_predicted(cluster, monkeypatch, capsys):
+    words = load_corpus("planted", n_words=60_000, progress=False).words
+    vocab = Vocab.build(words, 500)
+    monkeypatch.setattr(servers_bandwidth, "servers", lambda machines, n: nullcontext(cluster))
+    no_links, small = SimpleNamespace(bandwidth=lambda mbit: None), SimpleNamespace(pairs=3200, repeats=1, links=[None])
+    (row,) = servers_bandwidth.measure(no_links, vocab.encode(words), vocab, 5, small)
+    servers_bandwidth.show(row)
+    assert row["predicted"] > 0 and row["one"] > 0 and min(row["speeds"]) > 0
+    assert "unlimited" in capsys.readouterr().out
+
+
+# ---- Other clusters in this process
+
+
+def test_another_cluster_in_this_process_and_another_number_of_servers(cluster, table, tmp_path):
+    """The second cluster closes the first."""
     path = tf.train.Checkpoint(table=table).write(str(tmp_path / "table"))
     values, before = table.numpy(), list(cluster.pids.values())
+    with start_servers(1, 3) as second:
+        assert len(second.pids) == 4
+        wait_until_gone(before)
+        restored = make_table(second.strategy, (ROWS, DIM))
+        assert len(shards(restored)) == 3
+        tf.train.Checkpoint(table=restored).read(path).assert_consumed()
+        np.testing.assert_array_equal(restored.numpy(), values)
+        with pytest.raises(ValueError, match="no server 'ps' 3 started here"):
+            second.kill("ps", 3)
+
+
+def test_ports_that_are_taken_cost_another_try_and_at_the_end_a_sentence(monkeypatch):
+    real, asked = parameter_servers._free_addresses, []
     with socket.create_server(("", 0)) as taken:
-        real, asked = parameter_servers._free_addresses, []
 
         def addresses(n):
             asked.append(n)
-            return real(n)[:-1] + [f"127.0.0.1:{taken.getsockname()[1]}"] if len(asked) == 1 else real(n)
+            return real(n)[:-1] + [f"127.0.0.1:{taken.getsockname()[1]}"]
 
         monkeypatch.setattr(parameter_servers, "_free_addresses", addresses)
-        with start_servers(1, 3) as second:
-            assert len(asked) == 2 and len(second.pids) == 4
-            wait_until_gone(before)
-            restored = make_table(second.strategy, (ROWS, DIM))
-            assert len(shards(restored)) == 3
-            tf.train.Checkpoint(table=restored).read(path).assert_consumed()
-            np.testing.assert_array_equal(restored.numpy(), values)
-            with pytest.raises(ValueError, match="no server 'ps' 3 started here"):
-                second.kill("ps", 3)
-        monkeypatch.setattr(parameter_servers, "PORT_TRIES", 1)
-        asked.clear()
+        monkeypatch.setattr(parameter_servers, "PORT_TRIES", 2)
         with pytest.raises(ServerFailure, match="ps 0 died while it started(.|\n)*Could not start gRPC server"):
             start_servers(1, 1)
-    assert tf.function(lambda x: 2 * x)(tf.constant(2)).numpy() == 4
+    assert len(asked) == 2
+    assert tf.function(lambda x: 2 * x)(tf.constant(2)).numpy() == 4, "this process computes as before"
 
 
 # ---- Servers that run elsewhere, that do not answer, that cannot start
@@ -244,14 +252,13 @@ def test_attached_servers_are_used_again_and_never_stopped(tmp_path, capsys, mon
             command = [sys.executable, "-m", "helpers.cluster.parameter_servers", role]
             log = family.folder / role
             processes.append(family.start(command, env={"TF_CONFIG": json.dumps(config)}, log=log))
-        for _ in range(2):
-            with attach_servers({"cluster": spec}) as cluster:
-                total = cluster.coordinator.schedule(tf.function(lambda: tf.constant(1) + 1))
-                assert total.fetch() == 2
-                with pytest.raises(ValueError, match="they run elsewhere"):
-                    cluster.kill("ps", 0)
+        with attach_servers({"cluster": spec}, timeout=200) as cluster:
+            total = cluster.coordinator.schedule(tf.function(lambda: tf.constant(1) + 1))
+            assert total.fetch() == 2
+            with pytest.raises(ValueError, match="they run elsewhere"):
+                cluster.kill("ps", 0)
         assert not any(map(ended, processes))
-        cluster = attach_servers({"cluster": spec})
+        cluster = attach_servers({"cluster": spec}, timeout=200)
         kill(processes[:1])
         cluster.close()
         assert f"from worker 0 at {spec['worker'][0]}: restart the kernel" in capsys.readouterr().out

@@ -53,17 +53,6 @@ def test_the_reference_draws_legal_pairs(data, skip_window, seed):
     assert all(len(set(row)) == num_skips for row in offsets.tolist())
 
 
-def test_the_reference_draws_each_position_and_each_start_equally_often():
-    n, rng = 20, rng_of(1)
-    batches = np.array([generate_batch(range(n), 8, 2, 3, rng) for _ in range(3_000)])  # [batches, both, pairs]
-    offsets = (batches[:, 1] - batches[:, 0]) % n
-    places = np.bincount(offsets.ravel(), minlength=n)[[1, 2, 3, -3, -2, -1]]
-    starts = np.bincount(batches[:, 0, 0], minlength=n)
-    assert places.sum() == offsets.size
-    for seen, trials, probability in ((places, 12_000, 2 / 6), (starts, 3_000, 1 / n)):
-        assert abs(seen - trials * probability).max() <= 5 * np.sqrt(trials * probability * (1 - probability))
-
-
 # ---- skipgram_pairs and shard
 
 

@@ -1,15 +1,11 @@
 """The core lessons render as talks that fit on the screen, and give no solution away."""
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
+import slides
 from browser import BROWSER, page_in
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-import slides  # noqa: E402
+from notebook_rules import path_of
 
 CORE = ["00", "02", "03", "05", "07", "09", "12", "15", "17", "25"]
 BEFORE_SLIDES = re.compile(r"<section\s*>(?=\s*<section)")  # what reveal.js calls a vertical stack
@@ -18,11 +14,6 @@ SIZE = "[document.documentElement.scrollWidth, document.documentElement.scrollHe
 FIRST_WITH_FRAGMENT = """1 + [...document.querySelectorAll('section > section')]
     .findIndex(slide => slide.querySelector('.fragment'))"""
 SEEN = "[document.getElementById('place').textContent, document.querySelectorAll('.fragment.shown').length]"
-
-
-def path_of(lesson):
-    (path,) = (ROOT / "notebooks").glob(f"{lesson}_*.ipynb")
-    return path
 
 
 @pytest.fixture(scope="module", params=CORE)

@@ -1,10 +1,10 @@
 """What lesson 17 measures of a slow worker."""
 
-import time
 from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
+from waiting import wait_for
 
 from lesson_parts.slow_worker import (
     Workers,
@@ -149,8 +149,12 @@ def test_brakes_come_and_go_and_the_pauses_follow_their_turn():
         on.remove(name)
         pauses.append((1.0, 2.0))  # known when it ends
 
+    def work():
+        wait_for(lambda: len(applied) >= 4, every=0.01)
+        return "done"
+
     slow = partial(brake, "slow")
-    found, turns = with_brakes(lambda: time.sleep(0.1) or "done", slow, seconds=0.01)
+    found, turns = with_brakes(work, slow, seconds=0.01)
     assert [name for name, *_ in turns[:6]] == ["healthy", "slow", "pause"] * 2 and set(applied) == {"slow"}
     assert found == "done" and not on
     assert turns[2] == ("pause", 1.0, 2.0) and all(begin <= end for _, begin, end in turns)

@@ -1,7 +1,6 @@
-"""The harness of lesson 19: turns begin with each home in turn; bytes are counted; all homes train alike."""
+"""The harness of lesson 19: turns begin with each home in turn; all homes train alike."""
 
 import math
-import socket
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +14,6 @@ from lesson_parts import table_homes
 from lesson_parts.rotation import take_turns
 from lesson_parts.table_homes import (
     apart_from_one,
-    count_bytes,
     joined,
     paused,
     timed,
@@ -49,18 +47,6 @@ def test_idle_processes_stop_while_another_home_is_measured():
     with pytest.raises(ZeroDivisionError):
         paused([process], lambda: 1 / 0)()
     assert said == ["stops", "measures", "goes on", "stops", "goes on"]
-
-
-def test_what_goes_over_the_loopback_interface_is_counted():
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
-        accepted, _ = server.accept()
-
-        def send(size):
-            client.sendall(bytes(size))
-            accepted.recv(size, socket.MSG_WAITALL)
-
-        with accepted:
-            assert count_bytes(send, [200_000, 400_000]) >= 300_000
 
 
 def test_the_process_trains_on_the_batches_of_both_ranks():

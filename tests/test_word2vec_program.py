@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import cloudpickle
 import numpy as np
 import pytest
 from clusters import SELDOM
@@ -19,7 +18,6 @@ from helpers.cluster.environment import limit_threads
 from helpers.text import load_corpus
 from helpers.word2vec import Blocks, load_vectors
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # engines cannot import this file
 LETTERS = str.maketrans("0123456789", "ghijklmnop")
 SMALL = {"size": 8, "epochs": 2, "sample": 1e-2}  # 20 intervals
 

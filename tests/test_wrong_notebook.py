@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import judge_again
 import nbformat
 import psutil
 import pytest
@@ -26,15 +27,6 @@ def test_leaves_a_child():
     with open("pid", "w") as file:
         file.write(str(child.pid))
 """
-FAILS_ONCE = """
-from pathlib import Path
-
-
-def test_toy():
-    seen = Path("seen").exists()
-    Path("seen").touch()
-    assert seen
-"""
 CELLS = {  # source: the output saved with it
     "assert 2 * 2 == 4\nprint(2 * 2)": "4\n",
     "print(2 * 2)": "5\n",
@@ -44,15 +36,11 @@ CELLS = {  # source: the output saved with it
 }
 
 
-def run(folder, *arguments):
-    """Python in a folder, as a session of its own."""
-    environment = {name: value for name, value in os.environ.items() if name != "W2V_TEST_SESSION"} | {"CI": "true"}
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-
-
 def run_pytest(folder, *options):
-    return run(folder, "-m", "pytest", "--color=no", *options)
+    """Pytest in a folder, as a session of its own."""
+    environment = {name: value for name, value in os.environ.items() if name != "W2V_TEST_SESSION"} | {"CI": "true"}
+    command = [sys.executable, "-m", "pytest", "--color=no", *options]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture
@@ -66,7 +54,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def write_lesson(folder, name="00_toy", tags=(), extra=""):
+def write_lesson(folder, name, tags=(), extra=""):
     notebook = new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
     for source, text in CELLS.items():
         saved = [new_output("stream", text=text)] if text else []
@@ -76,59 +64,63 @@ def write_lesson(folder, name="00_toy", tags=(), extra=""):
     nbformat.write(notebook, folder / "notebooks" / f"{name}.ipynb")
 
 
-def ended(done):
-    """{name of a test or number of a cell: how it ended}."""
-    found = re.findall(r"^(PASSED|FAILED) .*::(?:Cell )?(\w+)(?:@.*)?$", done.stdout, re.MULTILINE)
-    return {name: end for end, name in found}
+def ended(done, lesson):
+    """How each cell of a lesson ended that was not skipped: {its number: "PASSED" or "FAILED"}."""
+    found = re.findall(rf"^(PASSED|FAILED) notebooks/{lesson}.ipynb::Cell (\d+)", done.stdout, re.MULTILINE)
+    return {int(number): end for end, number in found}
 
 
-def test_typed_in_the_root_it_collects_every_test_file_and_every_lesson():
-    done = run_pytest(ROOT, "--nbval", "--collect-only", "-q", "-p", "no:cacheprovider")
-    found = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
-    tests = {f"tests/{path.name}" for path in (ROOT / "tests").glob("test_*.py")}
-    lessons = {f"notebooks/{path.name}" for path in (ROOT / "notebooks").glob("*.ipynb")}
-    assert done.returncode == 0, done.stdout
-    assert found == tests | lessons
+def test_typed_in_the_root_it_runs_every_test_file_and_every_lesson(request):
+    """Looks at this session, if nothing in its command chose tests."""
+    config = request.config
+    if config.args != config.getini("testpaths") or config.option.markexpr or config.option.keyword:
+        pytest.skip("some tests were chosen")
+    found = {item.path for item in request.session.items}
+    assert found == {*(ROOT / "tests").glob("test_*.py"), *(ROOT / "notebooks").glob("*.ipynb")}
 
 
-def test_right_cells_pass_and_wrong_ones_fail_and_what_fails_only_beside_a_neighbour_is_judged_again_and_said(folder):
-    """A test that fails the first time, and a lesson that is wrong each time."""
-    (folder / "tools").mkdir()
-    shutil.copy(ROOT / "tools" / "judge_again.py", folder / "tools")
-    (folder / "tests" / "test_toy.py").write_text(FAILS_ONCE)
-    write_lesson(folder)
-    assert "can be judged again" in run(folder, "tools/judge_again.py").stderr
+def test_right_cells_pass_wrong_ones_fail_and_what_a_machine_lacks_skips_cells_and_comparisons(folder):
+    """A lesson that is compared; one whose cells need Gloo, and are skipped; one about hosts, whose outputs count not.
 
+    judge_again finds what failed.
+    """
+    write_lesson(folder, "00_toy")
+    write_lesson(folder, "01_gloo", tags=["needs-gloo"])
+    write_lesson(folder, "02_hosts", extra="  # laptop_cluster")
+    with open(folder / "conftest.py", "a") as conftest:
+        conftest.write("\n\nhas_gloo = lambda: False\nwhy_no_hosts = lambda: 'no root here'\n")
     done = run_pytest(folder, "-n", "2", "-rA")
-    assert done.returncode == 1, done.stdout
-    cells = {"0": "PASSED", "1": "FAILED", "2": "FAILED", "3": "PASSED", "4": "FAILED"}
-    assert ended(done) == {"test_toy": "FAILED", **cells}
+    assert done.returncode == 1 and "4 failed, 7 passed, 5 skipped" in done.stdout, done.stdout
+    assert ended(done, "00_toy") == {0: "PASSED", 1: "FAILED", 2: "FAILED", 3: "PASSED", 4: "FAILED"}
+    assert ended(done, "01_gloo") == {} and "this Horovod has no Gloo" in done.stdout
+    assert ended(done, "02_hosts") == {0: "PASSED", 1: "PASSED", 2: "FAILED", 3: "PASSED", 4: "PASSED"}
+    assert "not compared: no root here" in done.stdout
     assert "mismatch 'stdout'" in done.stdout and "AssertionError" in done.stdout
     assert re.search(r"^failed after \d+ min: notebooks/00_toy.ipynb::Cell 1", done.stdout, re.MULTILINE)
     assert re.search(r"^-+ stderr of the cell -+\nrank 1 is silent$", done.stdout, re.MULTILINE)
-
-    done = run(folder, "tools/judge_again.py")
-    assert done.returncode == 1
-    assert "tests/test_toy.py::test_toy: failed beside its neighbour, passed alone" in done.stdout
-    assert "notebooks/00_toy.ipynb: failed again" in done.stdout
-
-    cache = folder / ".pytest_cache" / "v" / "cache" / "lastfailed"
-    cache.write_text(json.dumps({name: True for name in json.loads(cache.read_text()) if "test_toy" in name}))
-    done = run(folder, "tools/judge_again.py")
-    assert done.returncode == 0, done.stdout
+    lessons = ["notebooks/00_toy.ipynb", "notebooks/02_hosts.ipynb"]
+    assert judge_again.failed(folder / ".pytest_cache/v/cache/lastfailed") == lessons
 
 
-def test_what_a_machine_lacks_skips_cells_and_comparisons(folder):
-    """Cells that need Gloo are skipped; the outputs of a lesson about hosts are not compared."""
-    write_lesson(folder, "00_gloo", tags=["needs-gloo"])
-    write_lesson(folder, "01_hosts", extra="  # laptop_cluster")
-    with open(folder / "conftest.py", "a") as conftest:
-        conftest.write("\n\nhas_gloo = lambda: False\nwhy_no_hosts = lambda: 'no root here'\n")
-    done = run_pytest(folder, "-rA")
-    assert "1 failed, 5 passed, 5 skipped" in done.stdout, done.stdout
-    assert "this Horovod has no Gloo" in done.stdout and "not compared: no root here" in done.stdout
-    cells = {"0": "PASSED", "1": "PASSED", "2": "FAILED", "3": "PASSED", "4": "PASSED"}
-    assert ended(done) == {"test_toy": "PASSED", **cells}
+def test_what_fails_only_beside_a_neighbour_is_judged_again_and_said(tmp_path, monkeypatch, capsys):
+    record = tmp_path / ".pytest_cache/v/cache/lastfailed"
+    record.parent.mkdir(parents=True)
+    monkeypatch.setattr(judge_again, "ROOT", tmp_path)
+    monkeypatch.setattr(judge_again.subprocess, "run", fails_if_a_lesson)
+    assert "can be judged again" in judge_again.main()
+    test = "tests/test_toy.py::test_toy"
+    record.write_text(json.dumps({f"{test}@test_toy.py": True}))
+    assert judge_again.main() == 0
+    assert capsys.readouterr().out == f"{test}: failed beside its neighbour, passed alone; it needs mending\n"
+    record.write_text(json.dumps({test: True, "notebooks/00_toy.ipynb::Cell 1": True}))
+    assert judge_again.main() == 1
+    assert "notebooks/00_toy.ipynb: failed again" in capsys.readouterr().out
+    record.write_text(json.dumps(dict.fromkeys("abcd", True)))
+    assert "4 tests and lessons failed, too many" in judge_again.main()
+
+
+def fails_if_a_lesson(command, **options):
+    return subprocess.CompletedProcess(command, returncode=int(command[-1].endswith(".ipynb")))
 
 
 def test_process_left_behind_fails_the_session(folder):

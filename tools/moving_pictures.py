@@ -91,7 +91,21 @@ def record():
         runs["every 4 steps"] = times_and_distance(ranks.run(steps, 4, STEPS))
         with slowed(ranks.engines[1]["pid"], 3):
             runs["straggler"] = times_and_distance(ranks.run(steps, 1, STEPS))
+    assert_as_said(runs)
     RECORD.write_text(json.dumps({"date": time.strftime("%Y-%m-%d"), **runs}) + "\n", encoding="utf-8")
+
+
+def assert_as_said(runs):
+    """Assert that the ring adds up, that the alltoall transposes, and that copies drift apart between exchanges."""
+    import numpy as np
+
+    ring = np.array(runs["ring"])  # [rank, frame, part]
+    assert (ring == 1111).sum(axis=(0, 2)).tolist() == [0, 0, 0, 4, 8, 12, 16]
+    before, after = (np.array([one[k] for one in runs["alltoall"]]) for k in (0, 1))
+    assert np.array_equal(after, before.T)
+    assert max(runs["every step"]["apart"]) == 0
+    apart = runs["every 4 steps"]["apart"]
+    assert apart[3] == apart[7] == 0 and min(apart[:3] + apart[4:7]) > 0
 
 
 # --- how it is drawn
