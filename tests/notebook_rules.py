@@ -34,11 +34,11 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
         "helpers.word2vec.pair_dataset": "pair_dataset",
     },
     "05": {
-        "helpers.word2vec.losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
+        "lesson_parts.losses": "full_softmax sampled_logits corrected_logits sampled_softmax nce sgns",
         "benchmarks.losses": "make_loss adagrad_step",
     },
     "06": {
-        "helpers.word2vec.losses": "draw_samples",
+        "lesson_parts.losses": "draw_samples",
         "benchmarks.losses": "make_loss adagrad_step mixed_sgns",
     },
     "08": {
