@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "model": ["frequency_biases", "make_step", "make_tables", "merge", "nce_loss", "probabilities"],
         "pair_dataset": ["block_pairs", "pair_dataset", "thinned"],
         "schedule": ["bounded_changes", "schedule"],
-        "scores": ["neighbours", "scores", "twins_found"],
+        "scores": ["scores", "twins_found"],
         "vectors": ["load_vectors", "to_keyed_vectors"],
     },
 )
