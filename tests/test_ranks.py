@@ -331,9 +331,9 @@ def test_a_cluster_that_cannot_be_used_is_one_sentence(ipcluster, tmp_path, monk
     for cluster, n, sentence in [
         ("nobody", 1, "there is no IPython profile 'nobody'"),
         (tmp_path / "none.json", 1, "no cluster runs there: there is no connection file .*none.json"),
-        (empty, 1, "empty.json is no connection file: it is empty, or only half written"),
-        (stale, 1, "nobody answers where .*stale.json leads"),
-        (ipcluster.file.with_name("cluster-.json"), 1, "is no connection file of an ipcontroller"),
+        (empty, 1, "empty.json leads to no cluster: .* it is empty, half written or"),
+        (stale, 1, "stale.json leads to no cluster: it was left behind by one that is gone or is out of reach, or"),
+        (ipcluster.file.with_name("cluster-.json"), 1, "or no connection file of an ipcontroller"),
         (ipcluster.file, 4, r"the cluster has 3 engine\(s\), 4 are needed"),
     ]:
         with pytest.raises(ValueError, match=sentence) as error:

@@ -1,7 +1,6 @@
 """Where engines come from: ipyparallel's own `Cluster` started here, or a cluster that somebody else started."""
 
 import contextlib
-import json
 import logging
 import os
 import shutil
@@ -22,7 +21,6 @@ from helpers.cluster.logs import last_lines, tail
 from helpers.cluster.processes import Family, ended
 
 ANSWER_SECONDS = 5  # how long a cluster that runs already, and its engines, may take to answer
-IMPORT_SECONDS = 120  # how long its engines may take to import TensorFlow and Horovod
 ENGINE = "helpers.cluster.engine_process"  # what an engine of our own runs
 GB_OF_A_RANK = 0.3  # with TensorFlow imported and some steps done
 # An engine is admitted at its second heartbeat, by default after 3 to 6 s. It is given up when it has not answered for
@@ -32,7 +30,7 @@ CONTROLLER = [
     "--HeartMonitor.max_heartmonitor_misses=150",
     "--IPController.use_threads=True",
 ]
-_without_gloo = set()  # not empty once engines have said that their Horovod has no Gloo
+_controllers = ["gloo", "mpi"]  # tried in turn; "gloo" goes once engines have said that their Horovod has none
 CGROUP = Path("/sys/fs/cgroup")  # of a container, with its limit of memory
 
 
@@ -46,6 +44,10 @@ class RankFailure(RuntimeError):
     """
 
     results = {}
+
+
+class NoGloo(ValueError):
+    """The engines' Horovod was built without Gloo."""
 
 
 class Engines(contextlib.AbstractContextManager):
@@ -101,7 +103,7 @@ class Engines(contextlib.AbstractContextManager):
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGINT)
 
-    def signal(self, engine, number):
+    def send_signal(self, engine, number):
         """Send a signal to an engine; whether it got it: it must be on this host, and alive."""
         with contextlib.suppress(KeyError, psutil.NoSuchProcess):
             self._processes[engine["id"]].send_signal(number)
@@ -191,14 +193,14 @@ def choose_controller(wanted, found):
     if chosen == "mpi" and not by_mpiexec:
         raise ValueError("these engines were not started by mpiexec: use ipcluster start --engines=mpi")
     if chosen == "gloo" and not found[0]["gloo"]:
-        raise ValueError("this Horovod was built without Gloo: use MPI engines (ipcluster start --engines=mpi)")
+        raise NoGloo("this Horovod was built without Gloo: use MPI engines (ipcluster start --engines=mpi)")
     return chosen
 
 
 # ---- Engines of a cluster that somebody else started
 
 
-def attach(cluster, n, controller, env, timeout=IMPORT_SECONDS):
+def attach(cluster, n, controller, env, timeout):
     """The first n engines of a cluster that runs already.
 
     Parameters
@@ -281,16 +283,11 @@ def _connect(cluster, undo):
 
 def _client_of(file):
     try:
-        known = json.loads(file.read_text())
-    except ValueError:
-        raise ValueError(f"{file} is no connection file: it is empty, or only half written") from None
-    if not isinstance(known, dict) or "registration" not in known:
-        raise ValueError(f"{file} is no connection file of an ipcontroller: it names no port for registration")
-    try:
         return ipp.Client(str(file), timeout=ANSWER_SECONDS)
-    except (TimeoutError, OSError):
+    except (OSError, ValueError, KeyError, TypeError):  # TimeoutError is an OSError; the others: the file's content
         raise ValueError(
-            f"nobody answers where {file} leads: it was left behind by a cluster that is gone, or is out of reach"
+            f"{file} leads to no cluster: it was left behind by one that is gone or is out of reach, or it is empty, "
+            "half written or no connection file of an ipcontroller"
         ) from None
 
 
@@ -385,22 +382,21 @@ def start(n, controller, env, timeout):
     free = available() / 1e9
     if need > free:
         raise ValueError(f"n={n}: {n} ranks need at least {need:.1f} GB of memory, and {free:.1f} GB are free")
-    if controller is None and _without_gloo:
-        controller = "mpi"
-    try:
-        group = _start(n, controller, env, timeout)
-    except TimeoutError as error:
-        raise RankFailure(f"{n} engines did not start: {error}") from None
-    except ipp.error.RemoteError as error:
-        raise RankFailure(f"{n} engines did not start: {_first_line(error)}") from None
-    if group is None:
-        _without_gloo.add("this Horovod")
-        return start(n, "mpi", env, timeout)
-    return group
+    for chosen in [controller] if controller else [*_controllers]:
+        try:
+            return _start(n, chosen, env, timeout)
+        except NoGloo:
+            if controller:
+                raise
+            _controllers.remove("gloo")
+        except TimeoutError as error:
+            raise RankFailure(f"{n} engines did not start: {error}") from None
+        except ipp.error.RemoteError as error:
+            raise RankFailure(f"{n} engines did not start: {_first_line(error)}") from None
 
 
 def _start(n, controller, env, timeout):
-    """See `start`; None if these engines have no Gloo and no controller was asked for."""
+    """See `start`. NoGloo if these engines have none."""
     deadline = time.monotonic() + timeout
     with contextlib.ExitStack() as undo:
         family = undo.enter_context(Family("ranks", "/dev/shm" if os.path.isdir("/dev/shm") else None))
@@ -418,8 +414,6 @@ def _start(n, controller, env, timeout):
         found = probe(client, client.ids[:n], timeout)
         for engine in found:
             family.adopt(engine["pid"])  # those of mpiexec too, should it end before them
-        if controller is None and not found[0]["gloo"]:
-            return None
         return Engines(client, found, controller, undo, launchers)
 
 

@@ -291,7 +291,7 @@ class Ranks(contextlib.AbstractContextManager):
             return "dead"
         file = self._stacks / str(engine["pid"])
         before = seen = file.stat().st_size if file.exists() else None
-        if before is None or not self._group.signal(engine, standing.SIGNAL):  # unasked, it would end the engine
+        if before is None or not self._group.send_signal(engine, standing.SIGNAL):  # unasked, it would end the engine
             return "not known"
         while time.monotonic() < give_up and (seen == before or seen != file.stat().st_size):
             seen = file.stat().st_size
