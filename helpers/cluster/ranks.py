@@ -196,12 +196,12 @@ class Ranks(contextlib.AbstractContextManager):
         if self._closed:
             raise RankFailure("the ranks are closed: call connect() again")
         if self.dead():
-            raise self._failure("died")
+            raise self._close_and_explain("died")
         try:
             return send()
         except (KeyError, IndexError, NoEnginesRegistered):  # the client has just heard of it
             if self.dead():
-                raise self._failure("died") from None
+                raise self._close_and_explain("died") from None
             raise
 
     def wait(self, call, progress=True, timeout=math.inf):
@@ -244,12 +244,12 @@ class Ranks(contextlib.AbstractContextManager):
         finally:
             line.close()
         if self.dead():
-            answers = self._answers(call)
-            failure = self._failure("died")
+            answers = self._answers(call)  # as long as there is a client to ask
+            failure = self._close_and_explain("died")
             failure.results = answers
             raise failure
         if not call.done():
-            raise self._failure(f"did not answer within {timeout} s", sorted(self._awaited(call)))
+            raise self._close_and_explain(f"did not answer within {timeout} s", sorted(self._awaited(call)))
         return call.get()
 
     def _awaited(self, call):
@@ -290,12 +290,10 @@ class Ranks(contextlib.AbstractContextManager):
         if rank in self.dead():
             return "dead"
         file = self._stacks / str(engine["pid"])
-        before = seen = file.stat().st_size if file.exists() else None
+        before = file.stat().st_size if file.exists() else None
         if before is None or not self._group.send_signal(engine, standing.SIGNAL):  # unasked, it would end the engine
             return "not known"
-        while time.monotonic() < give_up and (seen == before or seen != file.stat().st_size):
-            seen = file.stat().st_size
-            time.sleep(0.05)
+        wait_until_written(file, before, give_up)
         return standing.standing(standing.last_stack(file.read_text(errors="replace")), self.cell)
 
     def log(self, rank, lines=10):
@@ -368,7 +366,7 @@ class Ranks(contextlib.AbstractContextManager):
             call = self.view.apply_async(on_engine.release, self.controller == "gloo")
             call.wait(engines.ANSWER_SECONDS)
 
-    def _failure(self, what, silent=()):
+    def _close_and_explain(self, what, silent=()):
         """Close everything and return the RankFailure that says why; silent: ranks that live and have not answered."""
         ranks = silent or self.dead()
         endings = {rank: self._group.ending(self.engines[rank]) for rank in ranks}
@@ -383,3 +381,13 @@ class Ranks(contextlib.AbstractContextManager):
             f"rank {first} (engine {engine['id']}) {what}{endings[first]}{also}. Call connect() again for new ranks.\n"
             f"The last lines of its log:\n{said}"
         )
+
+
+def wait_until_written(file, before, give_up):
+    """Wait until a file is longer than `before` and grows no more, or until `give_up`, a time of time.monotonic()."""
+    size = before
+    while time.monotonic() < give_up:
+        time.sleep(0.05)
+        last, size = size, file.stat().st_size
+        if size == last > before:
+            return
