@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import ipyparallel as ipp
@@ -57,7 +58,7 @@ class Engines(contextlib.AbstractContextManager):
     ----------
     client : ipyparallel.Client
         Connected to their controller.
-    found : list of dict
+    found : list of EngineInfo
         What each engine says of itself, in rank order; see `probe`.
     controller : str or None
         "gloo", "mpi", or None to choose.
@@ -86,17 +87,17 @@ class Engines(contextlib.AbstractContextManager):
         self.threads = environment.threads_of_ranks(found)
         self.ours = bool(launchers)
         self._launchers = {launcher.pid: launcher for launcher in launchers}
-        self._processes = {engine["id"]: process for engine in found if (process := local_process(engine))}
+        self._processes = {engine.id: process for engine in found if (process := local_process(engine))}
         self._undo = undo.pop_all()
 
     def gone(self):
         """The ids of the engines that are no more: the controller says so, or (sooner) their process has ended."""
-        missing = {engine["id"] for engine in self.found} - set(self.client.ids)
+        missing = {engine.id for engine in self.found} - set(self.client.ids)
         return missing | {i for i, process in self._processes.items() if ended(process)}
 
     def interrupt(self):
         """Send SIGINT to each engine."""
-        far = [engine["id"] for engine in self.found if engine["id"] not in self._processes]
+        far = [engine.id for engine in self.found if engine.id not in self._processes]
         if far:
             self.client.send_signal(signal.SIGINT, targets=far, block=False)
         for process in self._processes.values():
@@ -106,14 +107,14 @@ class Engines(contextlib.AbstractContextManager):
     def send_signal(self, engine, number):
         """Send a signal to an engine; whether it got it: it must be on this host, and alive."""
         with contextlib.suppress(KeyError, psutil.NoSuchProcess):
-            self._processes[engine["id"]].send_signal(number)
+            self._processes[engine.id].send_signal(number)
             return True
         return False
 
     def ending(self, engine):
         """How an engine's process ended, as ", killed by SIGKILL"; "" where nobody here knows."""
-        launcher = self._launchers.get(engine["pid"])
-        if launcher is None or engine["id"] not in self.gone():
+        launcher = self._launchers.get(engine.pid)
+        if launcher is None or engine.id not in self.gone():
             return ""
         try:
             code = launcher.process.wait(2)
@@ -127,9 +128,9 @@ class Engines(contextlib.AbstractContextManager):
         """The last lines of an engine's log; of engines that mpiexec started, of the one log that they share."""
         launchers = list(self._launchers.values())
         by_mpiexec = launchers[0] if len(launchers) == 1 else None
-        launcher = self._launchers.get(engine["pid"], by_mpiexec)
+        launcher = self._launchers.get(engine.pid, by_mpiexec)
         if launcher is None:
-            return tail(engine["log"], lines)
+            return tail(engine.log, lines)
         if os.path.isfile(launcher.output_file):  # `get_output` would remember what it says now
             return tail(launcher.output_file, lines)
         return last_lines(launcher.get_output(), lines)  # ipyparallel removes the file when the engine has ended
@@ -144,11 +145,11 @@ class Engines(contextlib.AbstractContextManager):
 
 def local_process(engine):
     """The psutil.Process of an engine that runs on this host; None if it is elsewhere."""
-    if engine["host"] != socket.gethostname():
+    if engine.host != socket.gethostname():
         return None
     with contextlib.suppress(psutil.NoSuchProcess):
-        process = psutil.Process(engine["pid"])
-        if abs(process.create_time() - engine["started"]) < 1:  # not that of a container with the same name
+        process = psutil.Process(engine.pid)
+        if abs(process.create_time() - engine.started) < 1:  # not that of a container with the same name
             return process
     return None
 
@@ -167,8 +168,7 @@ def probe(client, ids, timeout):
 
     Returns
     -------
-    list of dict
-        Of each engine "id" and what `on_engine.describe` gives.
+    list of EngineInfo
 
     Raises
     ------
@@ -179,20 +179,20 @@ def probe(client, ids, timeout):
         answers = client.direct_view(ids).apply_async(on_engine.describe).get(timeout=timeout)
     except TimeoutError:
         raise TimeoutError(f"they have not imported Horovod within {timeout} s") from None
-    found = [{**answer, "id": engine_id} for engine_id, answer in zip(ids, answers, strict=True)]
-    hosts = list(dict.fromkeys(engine["host"] for engine in found))
-    return sorted(found, key=lambda e: (hosts.index(e["host"]), e["mpi_rank"] or 0, e["id"]))
+    found = [replace(answer, id=engine_id) for engine_id, answer in zip(ids, answers, strict=True)]
+    hosts = list(dict.fromkeys(engine.host for engine in found))
+    return sorted(found, key=lambda e: (hosts.index(e.host), e.mpi_rank or 0, e.id))
 
 
 def choose_controller(wanted, found):
     """The controller of these engines, "gloo" or "mpi". ValueError if they cannot have the wanted one."""
-    by_mpiexec = all(engine["mpi_rank"] is not None and engine["mpi"] for engine in found)
+    by_mpiexec = all(engine.mpi_rank is not None and engine.mpi for engine in found)
     chosen = wanted or ("mpi" if by_mpiexec else "gloo")
-    if chosen == "mpi" and not found[0]["mpi"]:
+    if chosen == "mpi" and not found[0].mpi:
         raise ValueError("this Horovod was built without MPI: use Gloo")
     if chosen == "mpi" and not by_mpiexec:
         raise ValueError("these engines were not started by mpiexec: use ipcluster start --engines=mpi")
-    if chosen == "gloo" and not found[0]["gloo"]:
+    if chosen == "gloo" and not found[0].gloo:
         raise NoGloo("this Horovod was built without Gloo: use MPI engines (ipcluster start --engines=mpi)")
     return chosen
 
@@ -239,7 +239,7 @@ def attach(cluster, n, controller, env, timeout):
             raise ValueError(f"its engines are of no use: {error}") from None
         except ipp.error.RemoteError as error:
             raise ValueError(f"its engines are of no use: {_first_line(error)}") from None
-        if any(engine["is_rank"] for engine in found):
+        if any(engine.is_rank for engine in found):
             print("these engines were ranks of somebody who has not closed them: they are taken over")
         if choose_controller(controller, found) == "mpi":
             _check_mpi(found, env)
@@ -329,7 +329,7 @@ def _state(client, engine_id):
 
 def _check_mpi(found, env):
     """ValueError, one sentence, if these engines run a Horovod over MPI, which starts once, that is not as wanted."""
-    sizes = [engine["size"] for engine in found]
+    sizes = [engine.size for engine in found]
     running = next((size for size in sizes if size is not None), None)
     if running is None:
         return
@@ -338,7 +338,7 @@ def _check_mpi(found, env):
             f"these MPI engines already run Horovod with {running} ranks, and MPI can be initialised only once "
             f"in a process: call connect({running}) or restart the ipcluster"
         )
-    known = found[0]["settings"] or environment.DEFAULT_ENV  # nothing is known if somebody called hvd.init() by hand
+    known = found[0].settings or environment.DEFAULT_ENV  # nothing is known if somebody called hvd.init() by hand
     wanted = on_engine.horovod_settings(env)
     names = sorted(wanted.keys() | known.keys())
     changed = [name for name in names if wanted.get(name) != known.get(name)]
@@ -413,7 +413,7 @@ def _start(n, controller, env, timeout):
         _wait_for_engines(client, n, [cluster.controller, *launchers], deadline)
         found = probe(client, client.ids[:n], timeout)
         for engine in found:
-            family.adopt(engine["pid"])  # those of mpiexec too, should it end before them
+            family.adopt(engine.pid)  # those of mpiexec too, should it end before them
         return Engines(client, found, controller, undo, launchers)
 
 

@@ -124,8 +124,8 @@ class Ranks(contextlib.AbstractContextManager):
         "gloo" or "mpi".
     threads : int
         TensorFlow and BLAS threads of each rank.
-    engines : list of dict
-        One per rank, in rank order: id, pid, host, log.
+    engines : list of EngineInfo
+        One per rank, in rank order: its id, pid, host, log and more, see helpers/cluster/on_engine.py.
     cell : str
         What `%px` or `%%px` sent last.
     """
@@ -137,7 +137,7 @@ class Ranks(contextlib.AbstractContextManager):
         self.controller = group.controller
         self.threads = group.threads
         self.size = len(group.found)
-        self.view = group.client.direct_view([engine["id"] for engine in group.found])
+        self.view = group.client.direct_view([engine.id for engine in group.found])
         self.view.block = True
         self._group = group
         self._grace = grace
@@ -271,7 +271,7 @@ class Ranks(contextlib.AbstractContextManager):
     def dead(self):
         """The ranks whose engine is gone: list of int."""
         gone = self._group.gone()
-        return [rank for rank, engine in enumerate(self.engines) if engine["id"] in gone]
+        return [rank for rank, engine in enumerate(self.engines) if engine.id in gone]
 
     def where(self):
         """At which line each rank stands, also inside a collective that never ends.
@@ -289,7 +289,7 @@ class Ranks(contextlib.AbstractContextManager):
         """See `where`; of one rank, at the latest at `give_up`."""
         if rank in self.dead():
             return "dead"
-        file = self._stacks / str(engine["pid"])
+        file = self._stacks / str(engine.pid)
         before = file.stat().st_size if file.exists() else None
         if before is None or not self._group.send_signal(engine, standing.SIGNAL):  # unasked, it would end the engine
             return "not known"
@@ -339,7 +339,7 @@ class Ranks(contextlib.AbstractContextManager):
         if self.controller == "gloo":
             slots = start_rendezvous(self.engines, self._address(address), self._undo)
         else:
-            members = [engine["mpi_rank"] for engine in self.engines]
+            members = [engine.mpi_rank for engine in self.engines]
         if not self._group.ours:
             self._undo.callback(self._release)
         envs = [environment.of_rank(env, slot) for slot in slots]
@@ -354,7 +354,7 @@ class Ranks(contextlib.AbstractContextManager):
 
     def _address(self, address):
         """Where the rendezvous listens. ValueError if engines on other hosts could not reach it."""
-        several = len({engine["host"] for engine in self.engines}) > 1
+        several = len({engine.host for engine in self.engines}) > 1
         if several and address is None:
             what = "an IP address of this machine that they can reach (no password: trusted networks only)"
             raise ValueError(f"the engines are on several hosts: give connect(address=...) {what}")
@@ -378,7 +378,7 @@ class Ranks(contextlib.AbstractContextManager):
         said = self._group.log_of(engine)
         self.close()
         return RankFailure(
-            f"rank {first} (engine {engine['id']}) {what}{endings[first]}{also}. Call connect() again for new ranks.\n"
+            f"rank {first} (engine {engine.id}) {what}{endings[first]}{also}. Call connect() again for new ranks.\n"
             f"The last lines of its log:\n{said}"
         )
 
