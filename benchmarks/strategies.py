@@ -16,10 +16,11 @@ from benchmarks.options import check_writable, positive, write_json
 from benchmarks.training import train_strategy
 from benchmarks.words_per_second import train_gensim
 from helpers.cluster import connect, report
-from helpers.exchange.cost_model import latency_and_bandwidth, predicted, time_collectives
-from helpers.exchange.strategies import DIM, WINDOW, pairs_of
+from helpers.exchange.cost_model import latency_and_bandwidth, time_collectives
 from helpers.word2vec.scores import scores
 from helpers.word2vec.vectors import to_keyed_vectors
+from lesson_parts.plans import predicted
+from lesson_parts.strategies import DIM, WINDOW, pairs_of
 
 EXPECTED = """
     rows columns, first last, left right, width height, minimum maximum, true false, upper lower, row column,

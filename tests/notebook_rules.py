@@ -47,19 +47,19 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
     },
     "09": {"helpers.text.skipgram": "shard", "helpers.word2vec.model": "make_tables nce_loss make_step"},
     "12": {
-        "helpers.exchange.strategies": (
+        "lesson_parts.strategies": (
             "make_taped make_deduplicated small_steps all_rows make_local_sgd make_overlapped"
         ),
         "helpers.word2vec.model": "merge",
-        "helpers.word2vec.merging": "due_rows",
+        "helpers.exchange.merging": "due_rows",
     },
     "13": {
         "helpers.word2vec.block_trainer": "pair_weights block_changes highest_rates",
         "helpers.word2vec.kernel": "dot_products make_train_words",
-        "helpers.word2vec.merging": "merge_changes",
+        "helpers.exchange.merging": "merge_changes",
     },
     "14": {
-        "helpers.word2vec.merging": "merge_changes",
+        "helpers.exchange.merging": "merge_changes",
         "helpers.word2vec.schedule": "schedule bounded_changes",
     },
     "15": {

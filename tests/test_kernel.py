@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 from test_block_trainer import LR, blocks_of, highest, random_tables, trained
 
-from helpers.word2vec import block_trainer, kernel, merging
+from helpers.exchange import merging
+from helpers.word2vec import block_trainer, kernel
 from helpers.word2vec.array_replicas import make_array_exchange
 from helpers.word2vec.blocks import Blocks
 
