@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.options import RESULTS, check_writable, positive, write_json
 from helpers.cluster import connect
-from lesson_parts.table_homes import take_turns
+from lesson_parts.rotation import take_turns
 
 LESSON = Path(__file__).parent.parent / "notebooks" / "19_sharded_on_ranks.ipynb"
 DEFINITIONS = (

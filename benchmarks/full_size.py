@@ -13,7 +13,7 @@ from datetime import date
 import numpy as np
 
 from benchmarks.more_strategies import read
-from benchmarks.options import check_writable, positive, write_json
+from benchmarks.options import as_text, check_writable, label_of, positive, write_json
 from benchmarks.strategies import quality
 from helpers.cluster import connect, report
 
@@ -39,25 +39,22 @@ def train(text, dim, steps, seed, alone):
     tables = make_tables(len(vocab), dim, seed)
     step = make_step(tables, SAMPLED, None if alone else hvd)
     todo = steps // size + 1 if size > 1 else steps  # as the article counts them
-    sums, begin = np.zeros(LOOKS), time.perf_counter()
-    counts = np.zeros(LOOKS)
+    losses, begin = np.empty(todo), time.perf_counter()
     for done in range(todo):
-        loss = step(*generate_batch(ids, BATCH, SKIPS, WINDOW, rng), RATE * size).numpy()
-        look = done * LOOKS // todo
-        sums[look] += loss
-        counts[look] += 1
+        losses[done] = step(*generate_batch(ids, BATCH, SKIPS, WINDOW, rng), RATE * size).numpy()
         if done % 500 == 499:
-            report(done, todo, loss, size * BATCH * (done + 1) / (time.perf_counter() - begin))
+            report(done, todo, losses[done], size * BATCH * (done + 1) / (time.perf_counter() - begin))
     seconds = time.perf_counter() - begin
+    looks = np.arange(todo) * LOOKS // todo  # of each step
+    means = np.bincount(looks, losses) / np.bincount(looks)
     vectors = None if rank else tables[0].numpy()
-    return {"steps": todo, "seconds": seconds, "losses": (sums / counts).tolist(), "vectors": vectors}
+    return {"steps": todo, "seconds": seconds, "losses": means.tolist(), "vectors": vectors}
 
 
-def row(n, ranks, text, options):
-    """What one run gave: on one rank of the two, or on both."""
+def row(n, ranks, text, vocab, options):
+    """What one run gave: on one rank of the two, or on both. vocab: of the text, which the ranks read themselves."""
     settings = text, options.dim, options.steps, options.seed, n == 1
     found = ranks.run(train, *settings, progress=True)[0]
-    _, vocab = read(*text)
     found |= {"ranks": n, "loss": found["losses"][-1]} | quality(found.pop("vectors"), vocab)
     found["pairs_per_s"] = n * BATCH * found["steps"] / found["seconds"]
     return found
@@ -78,17 +75,15 @@ def main():
         check_writable(options.json)
     except (OSError, ValueError) as error:
         sys.exit(str(error))
-    label = options.corpus if options.corpus in ("docs", "text8", "planted") else "file"  # no path in the results
-    settings = {"date": date.today().isoformat(), "corpus": label, "words": len(ids), "vocabulary": len(vocab)}
+    settings = {"date": date.today().isoformat(), "corpus": label_of(options.corpus)}
+    settings |= {"words": len(ids), "vocabulary": len(vocab)}
     settings |= {"dim": options.dim, "steps": options.steps, "batch": BATCH, "sampled": SAMPLED, "seed": options.seed}
     print("Settings:", settings)
     with connect(2) as ranks:
-        rows = [row(n, ranks, text, options) for n in (1, 2)]
+        rows = [row(n, ranks, text, vocab, options) for n in (1, 2)]
     print("ranks" + "".join(f"{column:>13}" for column in COLUMNS))
     for one in rows:
-        values = [one[column] for column in COLUMNS]
-        texts = ["" if v is None else f"{v:,.0f}" if abs(v) >= 100 else f"{v:.3f}" for v in values]
-        print(f"{one['ranks']:5}" + "".join(f"{text:>13}" for text in texts))
+        print(f"{one['ranks']:5}" + "".join(f"{as_text(one[column]):>13}" for column in COLUMNS))
     if options.json:
         write_json(options.json, {"settings": settings, "rows": rows})
 

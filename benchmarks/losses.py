@@ -22,7 +22,7 @@ import psutil
 import tensorflow as tf
 from tqdm import tqdm
 
-from benchmarks.options import check_writable, positive, write_json
+from benchmarks.options import check_writable, label_of, positive, write_json
 from helpers.text.corpus import load_corpus, planted_twin
 from helpers.text.skipgram import pair_batches
 from helpers.text.vocab import Vocab
@@ -162,7 +162,7 @@ class Text:
 
     def __init__(self, name, size):
         words = load_corpus(name).words
-        self.label = name if name in ("docs", "text8", "planted") else "file"  # no path gets into the results
+        self.label = label_of(name)
         self.vocab = Vocab.build(words, min(size, len(set(words)) + 1))
         self.ids = self.vocab.encode(words)
 

@@ -28,6 +28,7 @@ from helpers.plots import median_and_range, table
 from helpers.text.skipgram import shard
 from lesson_parts.digits import cnn, compiled, digits
 from lesson_parts.plans import planned, predicted
+from lesson_parts.rotation import rotated
 from lesson_parts.strategies import STRATEGIES, batches, start_tables
 from lesson_parts.turns import count_messages
 
@@ -155,8 +156,7 @@ def take_turns(model, texts, turns, seconds, path):
     rounds = max(1, round(float(hvd.broadcast(1e3 * seconds / ms / len(some), root_rank=0))))
     found = {way: [] for way in WAYS}
     for turn in range(turns):
-        first = turn % len(WAYS)
-        for way in WAYS[first:] + WAYS[:first]:
+        for way in rotated(WAYS, turn):
             idle = way == "alone" and hvd.rank() > 0
             step = together if way == "together" else apart
             found[way].append(time_rounds(step, some, 0 if idle else rounds))

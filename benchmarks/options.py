@@ -36,6 +36,18 @@ def check_writable(*paths):
             raise OSError(f"{path} cannot be written: it is a directory")
 
 
+def label_of(corpus):
+    """A corpus as results name it: docs, text8 or planted, and "file" for a path, since no path gets into them."""
+    return corpus if corpus in ("docs", "text8", "planted") else "file"
+
+
+def as_text(value):
+    """A number in a table of results: whole from 100 on, else with three digits; nothing for None."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
+
+
 def write_json(path, results):
     """Write a file of results; whoever reads it meanwhile, or stops the program, finds the old one or the new one."""
     with written_whole(path) as file:

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 from benchmarks.more_strategies import ALL, planned, read
-from benchmarks.options import check_writable, positive, write_json
+from benchmarks.options import as_text, check_writable, label_of, positive, write_json
 from benchmarks.training import train_strategy
 from benchmarks.words_per_second import train_gensim
 from helpers.cluster import connect, report
@@ -107,9 +107,8 @@ def gensim_row(text, options):
 def show(rows):
     print(f"{'strategy':22}{'ranks':>6}" + "".join(f"{column:>15}" for column in COLUMNS))
     for one in rows:
-        values = [one.get(column) for column in COLUMNS]
-        texts = ["" if v is None else f"{v:,.0f}" if abs(v) >= 100 else f"{v:.3f}" for v in values]
-        print(f"{one['strategy']:22}{one['ranks']:6}" + "".join(f"{text:>15}" for text in texts))
+        texts = "".join(f"{as_text(one.get(column)):>15}" for column in COLUMNS)
+        print(f"{one['strategy']:22}{one['ranks']:6}{texts}")
 
 
 def main():
@@ -129,8 +128,8 @@ def main():
         check_writable(options.json)
     except (OSError, ValueError) as error:
         sys.exit(str(error))
-    label = options.corpus if options.corpus in ("docs", "text8", "planted") else "file"  # no path in the results
-    settings = {"corpus": label, "words": len(ids), "vocabulary": len(vocab), "dim": DIM, "window": WINDOW}
+    settings = {"corpus": label_of(options.corpus), "words": len(ids), "vocabulary": len(vocab)}
+    settings |= {"dim": DIM, "window": WINDOW}
     settings |= {"epochs": options.epochs, "seed": options.seed, "asked": len(expected(vocab))}
     print("Settings:", json.dumps(settings))
     rows = []

@@ -97,8 +97,8 @@ three_products = Exercise(
             answer=products(*far()),
             mistakes=[
                 Mistake(no_bound, "a square with a logit of 8 or -8 changes something, and should not"),
-                Mistake(one_bound, "a square with a logit of -8 is also beyond the bound"),
-                Mistake(cut_logits, "a logit beyond the bound is not cut to 6: its square changes nothing"),
+                Mistake(one_bound, "a square with a logit of -8 is also beyond the cut-off"),
+                Mistake(cut_logits, "a logit beyond the cut-off is not cut to 6: its square changes nothing"),
             ],
         ),
     ],

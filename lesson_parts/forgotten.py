@@ -32,17 +32,12 @@ def draw_losses(steps, losses, failures, harmful):
     for part, curves in losses.items():
         family = part.split()[0]
         style = "--" if family in seen else "-"
+        color = COLORS[families.index(family)]
         seen.add(family)
         for ax in panels if part == control else [panels[0 if part in harmful[:-1] else 1]]:
             for number, curve in enumerate(curves):
-                ax.plot(
-                    *(steps, curve, style),
-                    marker=".",
-                    ms=5,
-                    lw=1.2,
-                    color=COLORS[families.index(family)],
-                    label=None if number else part,
-                )
+                label = None if number else part  # in the legend once
+                ax.plot(steps, curve, style, marker=".", ms=5, lw=1.2, color=color, label=label)
     for ax in panels:
         for failure in failures:
             ax.axvline(failure, color=SERIAL, lw=1, ls=":", label="failure" if failure == failures[0] else None)

@@ -9,6 +9,7 @@ import lesson_parts.kept as kept
 from helpers.exchange.cost_model import bytes_sent
 from helpers.plots import COLORS, SERIAL, median_and_range, table
 from lesson_parts.peak_memory import stacked_bars
+from lesson_parts.rotation import rotated
 
 QUARTILES = [0.25, 0.5, 0.75]
 NO_EXCHANGE = ("alone", "beside", "all cores")
@@ -123,7 +124,7 @@ def _race(ranks, rival, images, n, turns):
 
     found = {}
     for turn in range(turns):
-        for side in _rotated([on_all_cores, on_ranks], turn):
+        for side in rotated([on_all_cores, on_ranks], turn):
             for way, row in side(turn).items():
                 found.setdefault(way, []).append(row)
     return found
@@ -134,7 +135,7 @@ def _one_turn(steps, n, turn):
     import horovod.tensorflow as hvd
 
     found = {}
-    for way in _rotated([*steps], turn):
+    for way in rotated([*steps], turn):
         rests = way == "alone" and hvd.rank() > 0
         mine = _ms_and_mb(_nothing if rests else steps[way], n)
         found[way] = max(hvd.allgather_object(mine))
@@ -154,11 +155,6 @@ def _ms_and_mb(step, n):
 
 def _nothing():
     """The step of a rank that rests."""
-
-
-def _rotated(ways, turn):
-    first = turn % len(ways)
-    return ways[first:] + ways[:first]
 
 
 # ---- Numbers of the turns

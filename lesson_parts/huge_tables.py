@@ -10,7 +10,8 @@ import numpy as np
 import psutil
 
 from helpers.plots import COLORS, SERIAL, median_and_range, table
-from lesson_parts.table_homes import loopback_bytes, take_turns
+from lesson_parts.rotation import take_turns
+from lesson_parts.table_homes import loopback_bytes
 
 
 def cpu_seconds(pids):

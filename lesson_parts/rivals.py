@@ -93,7 +93,7 @@ def on_drawn_pairs(loop, negatives, drawing):
 
 
 def gensim_seconds(words, every, **settings):
-    """Time gensim's skip-gram with one worker; counting the words and making the tables are not timed.
+    """Time gensim's skip-gram; counting the words and making the tables are not timed.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def gensim_seconds(words, every, **settings):
         Seconds for all words: those that it took, times all lines over the lines trained.
     """
     lines = [words[i : i + 1_000] for i in range(0, len(words), 1_000)]
-    model = Word2Vec(sg=1, workers=1, min_count=1, **settings)
+    model = Word2Vec(sg=1, min_count=1, **settings)
     model.build_vocab(lines)
     trained = lines[::every]
     begin = time.perf_counter()

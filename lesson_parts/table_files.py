@@ -1,9 +1,10 @@
 """Of lesson 20: files with tables, of which the newest is read. A module of its own, as ranks import it."""
 
-import os
 from pathlib import Path
 
 import numpy as np
+
+from helpers.text.files import written_whole
 
 
 class TableFiles:
@@ -35,9 +36,8 @@ class TableFiles:
             Of the next step or batch.
         tables : list of tf.Variable
         """
-        new = self.folder / f"{name}-new.npz"
-        np.savez(new, *[each.numpy() for each in tables])
-        os.replace(new, self.path(name, number))
+        with written_whole(self.path(name, number), "wb") as file:
+            np.savez(file, *[each.numpy() for each in tables])
 
     def newest(self, name):
         """The number of a training's last file, and its tables, a list of arrays."""
@@ -48,5 +48,5 @@ class TableFiles:
 
     def forget(self, name):
         """Delete all files of a training."""
-        for path in self.folder.glob(f"{name}-*.npz"):
+        for path in self.folder.glob(f"{name}-*"):  # a killed process may have left a part
             path.unlink()

@@ -1,4 +1,4 @@
-"""The harness of lesson 19, and the byte count and turns of 18: how far tables are apart, a table on servers, homes."""
+"""The harness of lesson 19, and the byte count of 18: how far tables are apart, a table on servers, homes."""
 
 import math
 import time
@@ -175,16 +175,6 @@ def timed(steps, calls):
     began = time.perf_counter()
     losses = [float(steps(tf.constant(STEPS * call))) for call in range(calls)]
     return losses, time.perf_counter() - began
-
-
-def take_turns(ways, turns=5):
-    """Call all functions of {name: function} in turns, each turn from another one on: {name: list of results}."""
-    found, names = {name: [] for name in ways}, [*ways]
-    for turn in range(turns):
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
-            found[name].append(ways[name]())
-    return found
 
 
 def paused(processes, measure):

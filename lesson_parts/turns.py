@@ -17,6 +17,7 @@ from helpers.exchange.cost_model import bytes_sent
 from helpers.plots import COLORS, median_and_range, table
 from helpers.text.skipgram import shard
 from helpers.text.vocab import Vocab
+from lesson_parts.rotation import rotated
 from lesson_parts.strategies import DIM, STRATEGIES, batches, start_tables
 
 ALONE, APART, WAITING = "1 rank", "2 ranks, no exchange", "2 ranks, one number"  # modes of every measurement
@@ -86,10 +87,8 @@ def turns_on_rank(batching, plain, makers, turns, seconds, ids, vocab):
         log.append((mode, (np.nan,) * 3 if idle else train_some(step, source, steps[mode])))
 
     time_part(ALONE, alone)
-    names = [*ways]
     for turn in range(turns):
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
+        for name in rotated([*ways], turn):
             time_part(name, ways[name])
             time_part(ALONE, alone)
     return log

@@ -5,6 +5,7 @@ Ranks import it, so nothing here draws.
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import tensorflow as tf
 
 import lesson_parts.kept as kept
 from helpers.exchange.cost_model import bytes_sent, median_seconds
+from lesson_parts.rotation import take_turns
 from lesson_parts.strategies import batches, start_tables
 
 EXCHANGES = {  # of a step, the collective and the types of what it sends
@@ -114,12 +116,7 @@ def in_turns(measure, steps_of, turns):
     dict
         Way: what was measured in each turn, float array [turns].
     """
-    ways = list(steps_of)
-    found = {way: [] for way in ways}
-    for turn in range(turns):
-        first = turn % len(ways)
-        for way in ways[first:] + ways[:first]:
-            found[way].append(measure(way, steps_of[way]))
+    found = take_turns({way: partial(measure, way, steps) for way, steps in steps_of.items()}, turns)
     return {way: np.array(numbers) for way, numbers in found.items()}
 
 

@@ -16,6 +16,7 @@ ALLOWED_MAGICS = {"px", "matplotlib", "time", "capture"}
 # names that are free in the other lessons
 OF_ONE_LESSON = {
     "lesson_parts.turns": "12",
+    "lesson_parts.block_runs": "13",
     "lesson_parts.many_ranks": "14",
     "lesson_parts.deaths": "20",
     "lesson_parts.huge_tables": "18",
@@ -54,9 +55,8 @@ STANDS_IN = {  # lesson: module: what both define, and what must be the same cod
         "helpers.exchange.merging": "due_rows",
     },
     "13": {
-        "helpers.word2vec.block_trainer": "pair_weights block_changes highest_rates",
+        "helpers.word2vec.block_trainer": "highest_rates",
         "helpers.word2vec.kernel": "dot_products make_train_words",
-        "helpers.exchange.merging": "merge_changes",
     },
     "14": {
         "helpers.exchange.merging": "merge_changes",

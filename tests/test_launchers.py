@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from shown import taken
 
 from helpers.cluster.rendezvous import check_own_names
 from laptop_cluster import HostsUnavailable, hosts
@@ -70,19 +71,10 @@ def test_more_ranks_than_gpus_share_them_and_without_gpus_nothing_is_set(monkeyp
 
 
 def losses_of_one_process(train, steps):
-    """Of whole batches, without launcher and Horovod, as in lesson 23."""
+    """Of whole batches, without launcher and Horovod, by the step of lesson 23."""
     import tensorflow as tf
 
-    tables = train.make_tables(0)
-
-    @tf.function(autograph=False)
-    def step(*batch):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(train.nce_losses(tables, *batch))
-        for table, gradient in zip(tables, tape.gradient(loss, tables), strict=True):
-            table.scatter_sub(tf.IndexedSlices(train.LR * gradient.values, gradient.indices))
-        return loss
-
+    step = taken("23", "training_step", tf=tf, train=train).training_step(train.make_tables(0))
     return [float(step(*map(tf.constant, batch))) for batch in train.batches(0, steps)]
 
 

@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import where_it_arrives  # noqa: E402
 
-CALCULATOR, SPEED, PLANS, LESSONS = (
+CALCULATOR, SPEED, SIDE_BY_SIDE, PLANS, LESSONS = (
     " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
-    for name in ("calculator.md", "speed.md", "instructors.md", "lessons.md")
+    for name in ("calculator.md", "speed.md", "side_by_side.md", "instructors.md", "lessons.md")
 )
 
 
@@ -44,6 +44,83 @@ def test_speed_has_the_table_of_its_benchmark():
         times.append(f"{np.median(row['predicted_by_messages_counted']):.1f}")
         shown = [*times, median_and_range(row["ratio_by_messages_counted"])]
         assert f"| {row['messages_counted']:.1f} | {' | '.join(shown)} |" in SPEED, row["model"]
+
+
+def printed_numbers(lesson, pattern):
+    """The numbers that follow a pattern in what a lesson printed, in their order."""
+    return [float(found.replace(",", "")) for found in re.findall(pattern + r"\s*([\d.,]*\d)", printed(lesson))]
+
+
+def speeds_of_the_saved_runs():
+    """{lesson, section: (one process, two)} as docs/side_by_side.md writes them; 1,000 pairs/s, in 25 words."""
+    (both,) = [float(n.replace(",", "")) for n in re.findall(r"([\d,]+) pairs per second", printed("00"))]
+    of_one, of_two = (512 / printed_numbers("09", rf"\| {way} \|")[0] for way in ("one thread", "two ranks"))
+    alone = printed_numbers("12", r"\| 1 rank \|")[:3]
+    recipe, bigger, overlap = (
+        printed_numbers("12", rf"\| {name} \|")[0] for name in ("canonical", "bigger batch", "overlap")
+    )
+    own_ms = sum(printed_numbers("15", rf"in this process +{part}")[0] for part in ("pull", "compute", "push"))
+    (bound,) = printed_numbers("15", "pairs a second:")
+    verdict = dict(re.findall(r"\| (serial|ranks|servers) \| (\d+) \(", printed("17").partition("| by exercise 1")[2]))
+    words, words_of_two = (printed_numbers("25", rf"{way}:")[0] for way in ("one process", "two ranks"))
+    return {
+        ("00", "Two ranks train word2vec"): ("not timed", f"{both / 1e3:.0f}"),
+        ("09", "The time of a step"): (f"{of_one:.0f}", f"{of_two:.0f}"),
+        ("12", "1: the recipe"): (f"{alone[0]:.0f}", f"{recipe:.0f}"),
+        ("12", "2: bigger batches"): (f"{alone[1]:.0f}", f"{bigger:.0f}"),
+        ("12", "5: overlap"): (f"{alone[2]:.0f}", f"{overlap:.0f}"),
+        ("15", "Who waits for what?"): (f"{512 / own_ms:.0f} (bound)", f"{bound / 1e3:.0f} (bound)"),
+        ("17", "The verdict"): (verdict["serial"], f"{verdict['ranks']} ranks, {verdict['servers']} servers"),
+        ("25", "What to take away"): (f"{words} million words/s", f"{words_of_two} million words/s"),
+    }
+
+
+def test_speeds_side_by_side_are_those_of_the_saved_runs():
+    rows = (ROOT / "docs" / "side_by_side.md").read_text(encoding="utf-8").splitlines()
+    found = {}
+    for row in rows:
+        if begins := re.match(r"\| \[(\d\d)\]\(\.\./notebooks/\w+\.ipynb\), ([^|]+) \|", row):
+            found[begins[1], begins[2]] = tuple(cell.strip() for cell in row.split("|")[4:6])
+    assert found == speeds_of_the_saved_runs()
+    for (lesson, section), _ in found.items():
+        (path,) = (ROOT / "notebooks").glob(f"{lesson}_*.ipynb")
+        assert re.search(rf"#+ {re.escape(section)}", path.read_text(encoding="utf-8")), (lesson, section)
+
+
+def test_speeds_side_by_side_has_the_ratios_of_its_table_and_of_the_record():
+    speeds = speeds_of_the_saved_runs()
+    alone = [float(speeds["12", section][0]) for section in ("1: the recipe", "2: bigger batches", "5: overlap")]
+    assert f"12 beside itself: {', '.join(f'{x:.0f}' for x in alone)} in one process" in SIDE_BY_SIDE
+    assert f"itself {alone[2] / alone[0]:.0f} times as fast as the recipe's" in SIDE_BY_SIDE
+    ms = printed_numbers("12", r"\| 1 rank \| [\d.]+ \|")[2]
+    assert f"one of 12 for {ms:.0f} ms" in SIDE_BY_SIDE
+    (bundled,) = re.findall(r"bundles against plain steps: .*, ([\d.]+) \(", printed("16"))
+    assert f"in one call train {bundled} times the pairs/s" in SIDE_BY_SIDE
+    record = json.loads((ROOT / "benchmarks" / "results" / "words_per_second.json").read_text(encoding="utf-8"))
+    one, two = ([row for row in record if row["system"] == "blocks" and row["ranks"] == n][0] for n in (1, 2))
+    said = f"two ranks train {two['words_per_s'] / 1e6:.2f} million words/s and one {one['words_per_s'] / 1e6:.2f}"
+    assert said in SIDE_BY_SIDE
+    words, words_of_two = (printed_numbers("25", rf"{way}:")[0] for way in ("one process", "two ranks"))
+    ratio = two["words_per_s"] / one["words_per_s"]
+    assert f"{words_of_two / words:.2f} and {ratio:.2f}." in SIDE_BY_SIDE
+    assert "600,000 words," in printed("25") and "of 50" in printed("25")  # 2 ranks, 5 epochs: 30,000 words an interval
+    assert f"a rank of 25 computes for {30 / words:.0f} ms" in SIDE_BY_SIDE
+    of_rank_0 = two["time_of_rank_0"]["spent"]  # 50 intervals
+    assert f"computes {of_rank_0['training'] * 20:.0f} ms between two exchanges" in SIDE_BY_SIDE
+    assert f"takes {of_rank_0['Horovod'] * 20:.0f} ms of them" in SIDE_BY_SIDE
+    assert f"wait {of_rank_0['waiting for Horovod'] * 20:.1f} ms" in SIDE_BY_SIDE
+
+
+def test_lesson_25_counts_with_its_own_speeds():
+    """An interval of two ranks is 30,000 words of each: 600,000 words, ten intervals an epoch."""
+    (path,) = (ROOT / "notebooks").glob("25_*.ipynb")
+    text = " ".join(" ".join(cell.source for cell in nbformat.read(path, 4).cells).split())
+    alone, both = (printed_numbers("25", rf"{way}:")[0] for way in ("one process", "two ranks"))
+    ms, ms_of_two = 30 / alone, 3e3 / both / 50
+    assert f"600,000 words | {alone} | {both} | 30,000 |" in text
+    said = f"take {ms:.0f} ms alone, so they have {2 * ms:.0f} ms; they took {ms_of_two:.0f} ({3 / both:.1f} s / 50"
+    assert said in text
+    assert f"{ms_of_two - ms:.0f} ms of this run ({ms_of_two:.0f} - {ms:.0f})" in text
 
 
 def test_the_plans_have_the_minutes_of_the_lessons():

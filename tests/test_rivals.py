@@ -69,7 +69,7 @@ def test_gensim_trains_every_third_line_and_its_seconds_are_those_of_all(monkeyp
     monkeypatch.setattr(rivals, "Word2Vec", Model)
     monkeypatch.setattr(rivals.time, "perf_counter", lambda: next(clock))
     words = [*map(str, range(6_000))]
-    assert gensim_seconds(words, every=3, window=5) == 2 * 3
+    assert gensim_seconds(words, every=3, workers=1, window=5) == 2 * 3
     settings, lines, (trained, count, epochs) = asked
     assert settings == {"sg": 1, "workers": 1, "min_count": 1, "window": 5}
     assert sum(lines, []) == words and trained == [lines[0], lines[3]] and (count, epochs) == (2, 1)

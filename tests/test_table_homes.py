@@ -12,12 +12,12 @@ from shown import taken
 
 from helpers.cluster import make_table
 from lesson_parts import table_homes
+from lesson_parts.rotation import take_turns
 from lesson_parts.table_homes import (
     apart_from_one,
     count_bytes,
     joined,
     paused,
-    take_turns,
     timed,
     twenty,
     two_batches,
