@@ -78,3 +78,59 @@ after_alltoall = Exercise(
     ],
     hint="rank 0 gets the first 2 numbers of rank 0 and the first of rank 1, which is 1, 2, 11; you have {answer}",
 )
+
+
+def in_bytes(share, latency, bandwidth):
+    return share / (1 - share) * latency * bandwidth
+
+
+def share_of_the_latency(share, latency, bandwidth):
+    return share * latency * bandwidth / 4
+
+
+def without_latency(share, latency, bandwidth):
+    return share * bandwidth / 4
+
+
+def for_a_half(share, latency, bandwidth):
+    return latency * bandwidth / 4
+
+
+def in_proportion(share, latency, bandwidth):
+    return 2 * share * latency * bandwidth / 4
+
+
+def share_and_rest_swapped(share, latency, bandwidth):
+    return (1 - share) / share * latency * bandwidth / 4
+
+
+length_for_share = Exercise(
+    cases=[
+        Case(
+            args=(0.5, 0.002, 400e6),
+            answer=200_000,
+            mistakes=[
+                Mistake(in_bytes, "800,000 are the bytes; how many float32 numbers are these?"),
+                Mistake(
+                    share_of_the_latency,
+                    "the bytes of 100,000 numbers take 1 ms, half of the latency; the whole time is latency and bytes",
+                ),
+                Mistake(without_latency, "that is what the line carries in half a second; the latency is 0.002 s"),
+            ],
+        ),
+        Case(
+            args=(0.9, 0.002, 400e6),
+            answer=1_800_000,
+            mistakes=[
+                Mistake(for_a_half, "right for a half; for 0.9 the bytes must take nine times as long as the latency"),
+                Mistake(
+                    in_proportion,
+                    "360,000 numbers take 3.6 ms and the latency 2 ms: that is 64% of the time, not 90%",
+                ),
+                Mistake(share_and_rest_swapped, "with so few numbers it is the latency that takes 0.9 of the time"),
+            ],
+            hint="for 0.9 the bytes must take 18 ms beside the 2 ms of the latency; you have {answer}",
+        ),
+    ],
+    hint="200,000 numbers are 800,000 bytes and take 2 ms, as long as the latency; you have {answer}",
+)

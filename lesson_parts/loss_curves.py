@@ -1,4 +1,4 @@
-"""Of lesson 09: where a loss curve stays below a level, and the pictures of its losses, step, sweep and verdict."""
+"""Of lesson 09: where a loss curve stays below a level, and the pictures of its losses, steps, sweep and verdict."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,72 +45,58 @@ def stays_below(level, places, losses):
     return np.apply_along_axis(of_one, -1, losses)
 
 
-def draw_losses(steps, losses, level, steps_to_level, title):
-    """Draw the held-out losses of two ways against the steps, the second one dashed on top, and the level.
+def draw_losses(pairs, losses, exchanged, title):
+    """Draw the held-out losses of three ways against the pairs, a line for each seed, and one run with its exchange.
 
     Parameters
     ----------
-    steps : int array [points]
-    losses : dict of {str: float array [points]}
-        Of each of two ways the loss there.
-    level, steps_to_level : float
-        Where a mark stands.
+    pairs : float array [points]
+        Thousands.
+    losses : dict of {str: sequence of float array [points]}
+        Of each way, for each seed, the losses there.
+    exchanged : float array [points]
+        Those of two ranks that exchange, as marks.
     title : str
     """
-    figure, ax = plt.subplots(figsize=(6, 3.8))
-    looks = {"color": SERIAL, "lw": 6, "alpha": 0.5}, {"color": COLORS[0], "lw": 2, "ls": "--"}
-    for look, (way, of_way) in zip(looks, losses.items()):
-        ax.plot(steps, of_way, label=way, **look)
-    ax.axhline(level, ls=":", lw=1, color="black")
-    ax.plot(steps_to_level, level, "o", color="black")
-    ax.text(0.02, level, f"level {level:.2f}", va="bottom", transform=ax.get_yaxis_transform())
-    ax.set(xlabel="steps", ylabel="held-out loss", xlim=(0, steps[-1]), title=title)
-    ax.legend(loc="lower left", handlelength=4)
+    figure, ax = plt.subplots(figsize=(6, 4))
+    for color, (way, of_seeds) in zip((SERIAL, *COLORS), losses.items()):
+        ax.plot(pairs, np.transpose(of_seeds), color=color, lw=1.3, alpha=0.7)
+        ax.plot([], [], color=color, label=way)
+    ax.plot(pairs, exchanged, "o", color="black", fillstyle="none", markersize=5, label="two ranks, exchanging")
+    ax.set(xlabel="thousand pairs", ylabel="held-out loss", xlim=(0, None), title=title)
+    figure.legend(loc="outside lower center", ncols=2)
     plt.show()
 
 
-def draw_step(ratios, title):
-    """Draw the time of a step: a bar for each way, and the parts of the step of two ranks one below the other.
+def draw_halves(sizes, title):
+    """Draw the step of two ranks for several sizes, one thread's step = 1: half of the pairs, then the exchange.
 
     Parameters
     ----------
-    ratios : dict of {str: float array [turns]}
-        Times one thread's step, turn by turn, of the ways "one thread", "all cores", "two ranks", "half, alone" and
-        "half, both ranks". Bars end at medians (a part is the difference of two), thin lines go from the smallest turn
-        to the largest.
+    sizes : dict of {str: dict of {str: float array [turns]}}
+        Of each size, as "512 pairs, 64 negatives", the ratios to one thread's step: in each turn those of "half, no
+        exchange" and "two ranks", and of "all cores". Bars are medians, that of the exchange by turns; a line goes
+        from the smallest turn of two ranks to the largest.
     title : str
     """
-    median = {way: np.median(of_turns) for way, of_turns in ratios.items()}
-    whole = [("one thread", SERIAL), ("all cores", COLORS[2]), ("two ranks", None)]
-    parts = [
-        ("two ranks =\nhalf of the pairs", COLORS[0], "half, alone"),
-        ("+ other rank at work", COLORS[3], "half, both ranks"),
-        ("+ exchange", COLORS[1], "two ranks"),
-    ]
     figure, ax = plt.subplots(figsize=(6, 4))
-
-    def spread(row, way, label):
-        low, high = min(ratios[way]), max(ratios[way])
-        ax.plot([low, high], [row, row], "k", lw=1.5)
-        ax.text(high, row, f"  {label}", va="center")
-
-    begin = 0
-    for row, (way, color) in enumerate(whole):
-        if color:
-            ax.barh(row, median[way], 0.6, color=color)
-        spread(row, way, f"{median[way]:.2f}")
-    for row, (_, color, way) in enumerate(parts, start=len(whole)):
-        part = median[way] - begin
-        for at in (len(whole) - 1, row):
-            ax.barh(at, part, 0.6, begin, color=color, zorder=1)
-        spread(row, way, f"{part:+.2f}" if begin else f"{part:.2f}")
-        begin = median[way]
-    right = max(max(of_turns) for of_turns in ratios.values())
-    ax.axhline(len(whole) - 0.5, color="black", lw=0.8, ls=":")
-    ax.set(xlabel="times the step of one thread", xlim=(0, 1.25 * right), title=title)
-    ax.set_yticks(range(len(whole) + len(parts)), [way for way, _ in whole] + [name for name, _, _ in parts])
-    ax.invert_yaxis()
+    labels = ["half of the pairs, both ranks at work", "exchange", "one process on all cores"]
+    for row, ratios in enumerate(sizes.values()):
+        both, half = ratios["two ranks"], np.median(ratios["half, no exchange"])
+        exchange = np.median(both - ratios["half, no exchange"])
+        ax.barh(row, half, 0.5, color=COLORS[0], label=labels[0])
+        ax.barh(row, exchange, 0.5, half, color=COLORS[1], label=labels[1])
+        ax.plot([min(both), max(both)], [row, row], "k", lw=1.5)
+        ax.plot(np.median(ratios["all cores"]), row - 0.38, "v", color=COLORS[2], label=labels[2])
+        ax.text(max(max(both), half + exchange), row, f"  {half:.2f} + {exchange:.2f}", va="center")
+        labels = [""] * 3
+    right = max(max(ratios["two ranks"]) for ratios in sizes.values())
+    ax.axvline(1, color="black", lw=1, ls="--")
+    ax.set(xlabel="times the step of one thread (dashed)", xlim=(0, 1.4 * right), title=title)
+    ax.set_yticks(range(len(sizes)), [size.replace(", ", ",\n") for size in sizes])
+    ax.set_ylim(len(sizes) - 0.5, -0.6)
     ax.grid(visible=False)
+    figure.legend(loc="outside lower center", ncols=2)
     plt.show()
 
 
@@ -158,26 +144,30 @@ def draw_verdict(ways, without_exchange, title):
 
     Parameters
     ----------
-    ways : dict of {str: (float, sequence of float)}
-        Of each of two ways how many times the pairs, and how many times the time of a pair in each turn.
+    ways : dict of {str: (float array [seeds], float array [turns])}
+        Of each of two ways how many times the pairs, for each seed, and how many times the time of a pair, in each
+        turn. Marks are medians, lines go from the smallest to the largest.
     without_exchange : dict of {str: sequence of float}
         Of each way how many times the time of a pair two ranks take that do not exchange, in each turn.
     title : str
     """
     right = 1.1 * max(2, *(max(of_turns) for _, of_turns in ways.values()))
-    top = 1.25 * max(2, *(pairs for pairs, _ in ways.values()))
+    top = 1.25 * max(2, *(max(of_seeds) for of_seeds, _ in ways.values()))
     times = np.linspace(1 / top, right, 200)
     figure, ax = plt.subplots(figsize=(6, 4.4))
     ax.plot(times, 1 / times, color=SERIAL)
     ax.fill_between(np.append(0, times), np.append(top, 1 / times), color=COLORS[2], alpha=0.2, label="sooner than one")
     ax.plot(1, 1, "o", color=SERIAL, markersize=5)
     ax.text(0.88, 0.86, "one\nthread", color=SERIAL, ha="right", va="top")
-    for color, (name, (pairs, of_turns)) in zip(COLORS, ways.items()):
+    for color, (name, (of_seeds, of_turns)) in zip(COLORS, ways.items()):
+        pairs, middle, free = np.median(of_seeds), np.median(of_turns), without_exchange[name]
         ax.plot([min(of_turns), max(of_turns)], [pairs, pairs], color=color)
-        ax.plot(np.median(of_turns), pairs, "s", color=color)
-        ax.plot(np.median(without_exchange[name]), pairs, "s", color=color, fillstyle="none", markersize=9)
-        ax.text(np.median(of_turns), pairs + 0.06, name, color=color, ha="center")
-    ax.plot([], [], "s", color="gray", fillstyle="none", markersize=9, label="without the exchange")
+        ax.plot([middle, middle], [min(of_seeds), max(of_seeds)], color=color)
+        ax.plot(middle, pairs, "s", color=color)
+        ax.plot([min(free), max(free)], [pairs, pairs], color=color, ls=":")
+        ax.plot(np.median(free), pairs, "s", color=color, fillstyle="none", markersize=9)
+        ax.text(min(of_turns), pairs + 0.02 * top, name, color=color)
+    ax.plot([], [], "s:", color="gray", fillstyle="none", markersize=9, label="without the exchange")
     ax.set(xlabel="time of a pair, times that of one thread", xlim=(0, right), ylim=(0, top))
     ax.set_ylabel("pairs to the level,\ntimes those of one thread")
     ax.set_title(title)

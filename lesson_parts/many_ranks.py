@@ -266,25 +266,27 @@ class Runs:
 # ---- Figures
 
 
-def draw_plans(plans, words, title):
+def draw_plans(plans, words, title, every=None):
     """Draw when the changes of a rank add up and when they travel, in one epoch, two lanes for each plan.
 
     Parameters
     ----------
-    plans : dict of str to tuple
-        Of each name its Blocks, and in every how many-th interval ranks exchange. The last one has the captions.
+    plans : dict of str to Blocks
+        The last one has the captions.
     words : int
         Of the rank in an epoch.
     title : str
+    every : dict of str to int, optional
+        Of a plan, in every how many-th interval ranks exchange; the others exchange in each.
     """
     import matplotlib.pyplot as plt  # here: ranks do without it
 
     from helpers.plots import COLORS
 
-    figure, axis = plt.subplots(figsize=(4.7, 3.2))
-    for lane, (blocks, every) in enumerate(plans.values()):
+    figure, axis = plt.subplots(figsize=(4.7, 1.3 + 0.65 * len(plans)))
+    for lane, (name, blocks) in enumerate(plans.items()):
         late = words / count_intervals(words, blocks)  # words that pass while changes travel
-        apart = every * late  # words between two exchanges
+        apart = (every or {}).get(name, 1) * late  # words between two exchanges
         for start in np.arange(0, words, apart):
             axis.barh(lane - 0.2, apart, 0.36, start, color=COLORS[0], ec="white")
             axis.barh(lane + 0.2, late, 0.36, start + apart, color=COLORS[1], ec="white")
@@ -300,7 +302,7 @@ def draw_plans(plans, words, title):
     plt.show()
 
 
-def draw_price(runs, groups, title):
+def draw_price(runs, groups, without, title):
     """Draw what runs lose against the bytes that they send, a colour for each merge and rate, a dot for each seed.
 
     Parameters
@@ -310,6 +312,8 @@ def draw_price(runs, groups, title):
         {what the legend says: names of runs}. Three groups: the names, without " mean" and " 0.06", stand to the right
         of the dots, to the left, and to the right below. What loses less than LEAST stands there. Where bytes are not
         counted (on a Mac) the runs of a group stand side by side.
+    without : str
+        Name of a run that exchanges nothing: a dashed line.
     title : str
     """
     import matplotlib.pyplot as plt  # here: ranks do without it
@@ -317,25 +321,27 @@ def draw_price(runs, groups, title):
     from helpers.plots import COLORS
 
     figure, axis = plt.subplots(figsize=(4.7, 4.6))
-    axis.set(xscale="log", yscale="log")
+    axis.set(xscale="log", yscale="log", xlim=(3, 2_000), ylim=(0.04, 0.9))
     sides = [((7, 3), "left"), ((-7, -2), "right"), ((7, -7), "left")]
     for (label, names), color, (offset, side) in zip(groups.items(), COLORS, sides, strict=False):
         places = [runs.sent(name) for name in names]
         counted = not np.isnan(places).any()
         if not counted:
             places = [10 * 4**place for place in range(len(names))]
-        means = [max(np.mean(runs.above(name)), LEAST) for name in names]
-        for name, place, mean in zip(names, places, means, strict=True):
+        for name, place in zip(names, places, strict=True):
             losses = np.maximum(runs.above(name), LEAST)
             axis.plot([place] * len(losses), losses, "o", color=color, ms=6, label=label)
             label = None  # in the legend once
-            plan = name.removesuffix(" mean").removesuffix(" 0.06")
             axis.annotate(
-                f"{plan} {mean:.2f}", (place, mean), offset, color=color, fontsize=9, ha=side,
-                textcoords="offset points", va="center",
+                name.removesuffix(" mean").removesuffix(" 0.06"), (place, np.mean(losses)), offset, color=color,
+                fontsize=9, ha=side, textcoords="offset points", va="center",
             )  # fmt: skip
+    level = max(runs.more(without), LEAST)
+    axis.axhline(level, color="black", ls="--", lw=1)
+    axis.annotate(f"{without}: sends nothing", (2_000, level), (-3, 4), ha="right", va="bottom",
+                  fontsize=9, textcoords="offset points")  # fmt: skip
     ticks = [10, 30, 100, 300] if counted else []
-    axis.set(xlim=(2, 3_500), ylim=(0.04, 0.9), xticks=ticks, xticklabels=ticks)
+    axis.set(xticks=ticks, xticklabels=ticks)
     axis.set(yticks=[0.05, 0.1, 0.2, 0.4, 0.8], yticklabels=[0.05, 0.1, 0.2, 0.4, 0.8])
     axis.minorticks_off()
     axis.set_xlabel("bytes a word" if counted else "bytes are not counted here")

@@ -2,9 +2,9 @@
 
 (Lesson 20 draws its batches and numbers its workers in the same way.)
 
-A log is an array with a row for each batch: when it ended, who did it, its loss, its staleness. A turn is (name, begin,
-end), its name "healthy" or "slow", or "pause" for a time within a slow turn in which worker 1 stood still. In a turn
-named "taken" worker 1 is slow, too, but something computes while it stands; its pauses are "taken pause".
+A log is an array with a row for each batch: when it ended, who did it, its loss, its staleness, and with servers when
+its pull began. A turn is (name, begin, end), its name "healthy" or "slow", or "pause" for a time within a slow turn in
+which worker 1 stood still.
 """
 
 import threading
@@ -85,7 +85,12 @@ class Workers:
         return step
 
     def submit(self, step, batch, lr):
-        """Queue the batch with this number for any free worker; returns the promise of its row of the log."""
+        """Queue the batch with this number for any free worker; returns the promise of its row of the log.
+
+        step: what `step` returned, or {batch: such a step of its own, "others": that of all others}.
+        """
+        if isinstance(step, dict):
+            step = step.get(batch, step["others"])
         x, y = (tf.constant(side[batch]) for side in self.batches)
         return self.coordinator.schedule(step, (x, y, tf.constant(lr), self.numbers))
 
@@ -95,13 +100,20 @@ class Workers:
         return np.stack([promise.fetch() for promise in promises])
 
 
+def computes_on(seconds, after):
+    """Inside a tf.function, keep the worker computing for so many seconds; returns what is there when they are over.
+
+    after: tensors, from which on the time counts.
+    """
+    with tf.control_dependencies(after):
+        until = tf.timestamp() + seconds
+    return tf.nest.flatten(tf.while_loop(lambda n: tf.timestamp() < until, lambda n: [n + 1], [0]))
+
+
 # ---- The brake, and what is left under it
 
 
-PAUSES = {"slow": "pause", "taken": "taken pause"}
-
-
-def with_brakes(train, slow, taken=None, seconds=0.5):
+def with_brakes(train, slow, seconds=0.5):
     """Train, and meanwhile apply a brake every other turn.
 
     Parameters
@@ -110,8 +122,6 @@ def with_brakes(train, slow, taken=None, seconds=0.5):
         Without arguments.
     slow : callable
         slow() is a context manager; inside it worker 1 is slow. It may yield a list, of the pauses after its end.
-    taken : callable, optional
-        Another one, which takes turns with the first.
     seconds : float
         Of a turn.
 
@@ -120,12 +130,10 @@ def with_brakes(train, slow, taken=None, seconds=0.5):
     found
         What `train` returned.
     turns : list of (str, float, float)
-        "healthy", "slow" or "taken", begin and end; after a slow one its pauses.
+        "healthy" or "slow", begin and end; after a slow one its pauses.
     """
     over, turns = threading.Event(), []
     cycle = [("healthy", nullcontext), ("slow", slow)]
-    if taken:
-        cycle += [("healthy", nullcontext), ("taken", taken)]
 
     def brake_in_turn():
         while not over.is_set():
@@ -134,7 +142,7 @@ def with_brakes(train, slow, taken=None, seconds=0.5):
                     begin = time.time()
                     over.wait(seconds)
                     turns.append((name, begin, time.time()))
-                turns.extend((PAUSES[name], *pause) for pause in pauses or ())
+                turns.extend(("pause", *pause) for pause in pauses or ())
 
     with ThreadPoolExecutor(1) as pool:
         braking = pool.submit(brake_in_turn)
@@ -172,7 +180,7 @@ def throughputs(log, turns, pairs=1):
     A turn in which training began or ended counts only if there is no whole one.
     """
     when, found = log[:, 0], {}
-    for name in ("healthy", "slow", "taken"):
+    for name in ("healthy", "slow"):
         spans = [(begin, end) for _, begin, end in counted_turns(log, turns, name)]
         done = [np.sum((begin < when) & (when <= end)) * pairs / (end - begin) for begin, end in spans]
         if done:
@@ -180,10 +188,10 @@ def throughputs(log, turns, pairs=1):
     return found
 
 
-def shares_left(log, turns, name="slow"):
-    """The throughput of each slow (or "taken") turn, divided by the median of the healthy turns."""
+def shares_left(log, turns):
+    """The throughput of each slow turn, divided by the median of the healthy turns."""
     found = throughputs(log, turns)
-    return found[name] / np.median(found["healthy"])
+    return found["slow"] / np.median(found["healthy"])
 
 
 def during(log, turns, name):
@@ -198,37 +206,53 @@ def batches_of_each(log, turns, name):
     return np.bincount(during(log, turns, name)[:, 1].astype(int), minlength=2)
 
 
-def kept_in_pauses(log, turns, name="slow"):
-    """The share of its healthy pace that worker 0 keeps while worker 1 stands still, in each slow (or "taken") turn."""
+def pace_in_pauses(of_0, turns, begin, end):
+    """Batches/s of worker 0 in the pauses of the slow turn from begin to end; NaN if it has none. of_0: its log."""
+    stood = [turn for turn in trained_turns(of_0, turns) if turn[0] == "pause" and begin <= turn[1] < end]
+    seconds = sum(till - since for _, since, till in stood)
+    return len(during(of_0, stood, "pause")) / seconds if seconds else np.nan
+
+
+def kept_in_pauses(log, turns):
+    """The share of its healthy pace that worker 0 keeps while worker 1 stands still, in each slow turn."""
     of_0 = log[log[:, 1] == 0]
-    healthy = np.median(throughputs(of_0, turns)["healthy"])
-    stood = trained_turns(of_0, [turn for turn in turns if turn[0] == PAUSES[name]])
-    shares = []
-    for _, begin, end in counted_turns(of_0, turns, name):
-        pauses = [pause for pause in stood if begin <= pause[1] < end]
-        if pauses:
-            seconds = sum(till - since for _, since, till in pauses)
-            shares.append(len(during(of_0, pauses, PAUSES[name])) / seconds / healthy)
-    return np.array(shares)
+    paces = [pace_in_pauses(of_0, turns, begin, end) for _, begin, end in counted_turns(of_0, turns, "slow")]
+    shares = np.array(paces) / np.median(throughputs(of_0, turns)["healthy"])
+    return shares[~np.isnan(shares)]
 
 
-def at_each_pause(log, turns, name="slow"):
-    """What happened at each pause amid the training, in slow (or "taken") turns.
+def pushes_between(log):
+    """For each row of a log with times of pulls: how many batches of the others ended between its pull and its end."""
+    when, who, pulled = log[:, 0], log[:, 1], log[:, 4]
+    inside = (pulled[:, None] < when) & (when <= when[:, None])
+    return np.sum(inside & (who[:, None] != who), axis=1)
+
+
+def at_each_pause(log, turns):
+    """What happened at each pause amid the training.
+
+    Parameters
+    ----------
+    log : array
+        With times of pulls.
+    turns : list of (str, float, float)
 
     Returns
     -------
     int array
-        [2, pauses]: the batches that worker 0 ended in the pause, and the staleness of worker 1's next one.
+        [3, pauses]: the batches that worker 0 ended in the pause; whether worker 1 had begun its next pull before it (1
+        or 0); the staleness of worker 1's next push.
     """
     of_0, of_1 = (log[log[:, 1] == who] for who in (0, 1))
     found = []
     for turn in turns:
         what, begin, end = turn
-        amid = what == PAUSES[name] and log[:, 0].min() < begin and end < of_0[:, 0].max()
+        amid = what == "pause" and log[:, 0].min() < begin and end < of_0[:, 0].max()
         after = of_1[of_1[:, 0] > end]
         if amid and len(after):
-            found.append([len(during(of_0, [turn], what)), after[after[:, 0].argmin(), 3]])
-    return np.array(found, int).reshape(-1, 2).T
+            following = after[after[:, 0].argmin()]
+            found.append([len(during(of_0, [turn], what)), following[4] < begin, following[3]])
+    return np.array(found, int).reshape(-1, 3).T
 
 
 def last_loss(log, batches=40):
@@ -262,7 +286,7 @@ def summary(log, turns, pairs, batches):
 
 
 def costs_table(costs, by_exercise):
-    """A table with a line for each way, its paces in thousand pairs/s.
+    """A table with a line for each way; `draw_costs` draws its paces.
 
     Parameters
     ----------
@@ -271,38 +295,21 @@ def costs_table(costs, by_exercise):
     by_exercise : dict of str to str
         {way: the share that exercise 1 says is left}.
     """
-
-    def pace(pairs):
-        return median_and_range(pairs / 1e3, 0) if len(pairs) > 1 else f"{pairs[0] / 1e3:.0f}"
-
     rows = []
     for way, of in costs.items():
-        healthy, slow = (pace(of[turns]) if turns in of else "" for turns in ("healthy", "slow"))
-        left = ""
-        if slow:
-            left = f"{np.median(of['slow']) / np.median(of['healthy']):.0%}"
-        rows.append([way, healthy, slow, left, by_exercise[way], f"{of['stalest']:.0f}", f"{of['loss']:.3f}"])
-    columns = ["healthy", "with the straggler", "left", "by exercise 1"]
-    return table(["", *columns, "highest staleness", "final loss"], rows)
+        left = f"{np.median(of['slow']) / np.median(of['healthy']):.0%}" if "slow" in of else ""
+        rows.append([way, left, by_exercise[way], f"{of['stalest']:.0f}", f"{of['loss']:.3f}"])
+    return table(["", "left with the straggler", "by exercise 1", "highest staleness", "final loss"], rows)
 
 
-def servers_table(log, turns):
-    """A table with a line for each kind of turn: what is done of the healthy pace, and how many gradients are late.
-
-    It says how many turns a line is from. "In the pauses" is what worker 0 does of its own healthy pace while worker 1
-    stands still.
-    """
-    kinds = {"healthy": "is healthy", "slow": "pauses, its core is free", "taken": "pauses, its core is taken"}
+def pauses_table(log, turns):
+    """A table of the pauses of worker 1: those between its pull and its push, and the others."""
+    pushes, between, late = at_each_pause(log, turns)
     rows = []
-    for name, worker_1 in kinds.items():
-        shares = 100 * shares_left(log, turns, name)
-        in_pauses = ""
-        if name in PAUSES:
-            in_pauses = median_and_range(100 * kept_in_pauses(log, turns, name), 0)
-        late = np.mean(during(log, turns, name)[:, 3] > 0)
-        rows.append([worker_1, len(shares), in_pauses, median_and_range(shares, 0), f"{late:.0%}"])
-    columns = ["worker 0 in the pauses, % of its healthy pace", "both, % of their healthy pace", "late gradients"]
-    return table(["worker 1", "turns", *columns], rows)
+    for where, which in (("between pull and push", between == 1), ("elsewhere", between == 0)):
+        numbers = [median_and_range(each[which], 0) if which.any() else "" for each in (pushes, late)]
+        rows.append([where, which.sum(), *numbers])
+    return table(["the pause falls", "pauses", "pushes of worker 0 in it", "staleness of worker 1's next push"], rows)
 
 
 def rates_table(rates, ends, before):
@@ -323,67 +330,18 @@ def rates_table(rates, ends, before):
     return table(["loss at a rate of", *(f"{rate:.0f}" for rate in rates)], rows)
 
 
-def late_table(logs, rate):
-    """A table with a line for each way: its loss at the end beside that of serial training, and how late it was.
-
-    Parameters
-    ----------
-    logs : dict of str to list of array
-        {way: its log for each order of the batches}, "serial" among them.
-    rate : float
-        The learning rate.
-    """
-    serial = np.array([last_loss(log) for log in logs["serial"]])
-    rows = []
-    for way, of_orders in logs.items():
-        losses = np.array([last_loss(log) for log in of_orders])
-        more = "" if way == "serial" else median_and_range(losses - serial)
-        late = np.concatenate(of_orders)[:, 3]
-        rows.append([way, median_and_range(losses), more, f"{np.mean(late > 0):.0%}", f"{late.max():.0f}"])
-    columns = ["loss", "more than serial", "late gradients", "highest staleness"]
-    return table([f"at a rate of {rate:.0f}", *columns], rows)
-
-
 # ---- Pictures
 
 
-def draw_pauses(core_free, core_taken):
-    """Draw the pauses: a bar for what worker 0 pushed in each, a dot for the staleness of worker 1's next gradient.
-
-    A triangle marks a pause in which worker 0, too, stood still: at most one push.
-
-    Parameters
-    ----------
-    core_free, core_taken : int array
-        [2, pauses], as `at_each_pause` returns them.
-    """
-    pushes, late = np.hstack([core_free, core_taken])
-    number, first_taken = np.arange(1, len(late) + 1), core_free.shape[1] + 0.5
-    shades = ["lightgrey"] * core_free.shape[1] + ["darkgrey"] * core_taken.shape[1]
-    plt.bar(number, pushes, color=shades, label="pushes of worker 0 in it")
-    plt.plot(number, late, "o", color=COLORS[1], label="staleness of worker 1's next push")
-    still = pushes <= 1
-    if still.any():
-        raised = pushes[still] + 0.08 * pushes.max()
-        plt.plot(number[still], raised, "kv", ms=5, label="worker 0 stands still, too")
-    top = 1.9 * max(pushes.max(), late.max(), 1)
-    plt.axvline(first_taken, ymax=0.68, color="k", linestyle=":")
-    plt.text(first_taken - 0.2, 0.62 * top, "core free", ha="right", va="center")
-    plt.text(first_taken + 0.2, 0.62 * top, "core taken", va="center")
-    plt.xticks(number[::4])
-    plt.xlabel("pause; very late: a staleness of 5 or more")
-    plt.ylabel("pushes")
-    plt.legend(loc="upper right")
-    plt.ylim(top=top)
-
-
 def typical_turn(log, turns):
-    """Begin and end of the slow turn with the median number of batches, if possible of one amid the training."""
-    when = np.sort(log[:, 0])
+    """Begin and end of the slow turn in whose pauses worker 0 has its median pace."""
+    first, last = log[:, 0].min(), log[:, 0].max()
     slow = [(begin, end) for name, begin, end in turns if name == "slow"]
-    amid = [(begin, end) for begin, end in slow if when[0] < begin - 0.3 and end + 0.3 < when[-1]] or slow
-    done = [np.sum((begin < when) & (when < end)) for begin, end in amid]
-    return amid[np.argsort(done)[len(done) // 2]]
+    amid = [(begin, end) for begin, end in slow if first < begin - 0.3 and end + 0.3 < last] or slow
+    paces = [pace_in_pauses(log[log[:, 1] == 0], turns, *turn) for turn in amid]
+    paused = np.flatnonzero(~np.isnan(paces))
+    ordered = paused[np.argsort(np.array(paces)[paused])]
+    return amid[ordered[len(ordered) // 2]] if len(ordered) else amid[0]
 
 
 def draw_second(runs, title):
@@ -422,43 +380,52 @@ def draw_second(runs, title):
     plt.show()
 
 
-def draw_rates(rates, ends, before):
-    """Draw the loss at the end against the learning rate, a line for each way; the serial one is grey, broad and below.
-
-    What ends above the dashed line, a quarter above `before`, fails.
+def draw_long(logs, batch, title):
+    """Draw, for each way, the batch that stands still: grey from its pull to its push, a mark where a batch ends.
 
     Parameters
     ----------
-    rates : list of float
-    ends : dict of str to list of float
-        {way: its loss at each rate, or at the first of them}; a cross above stands for NaN and for what does not fit.
-    before : float
-        The loss without this training.
+    logs : dict of str to array
+        {way: its log, with times of pulls, a row for each batch in the order in which they were handed out}.
+    batch : int
+        The row of the one that stands still.
+    title : str
     """
-    colors = dict(zip([way for way in ends if way != "serial"], COLORS)) | {"serial": SERIAL}
-    top = 3 * before
-    for way, losses in ends.items():
-        color, width = colors[way], 7 if way == "serial" else 1.5
-        fits = np.array(losses) < top  # not NaN
-        line = plt.plot(rates[: len(losses)], np.where(fits, losses, np.nan), "o-", color=color, lw=width, ms=width + 3)
-        line[0].set_alpha(0.4 if way == "serial" else 1)
-        if fits.any():
-            last = np.flatnonzero(fits)[-1]
-            beside = (9, -6 if way == "serial" else 0)
-            plt.annotate(way, (rates[last], losses[last]), beside, textcoords="offset points", color=color, va="center")
-    for place, rate in enumerate(rates):
-        gone = [way for way, losses in ends.items() if place < len(losses) and not losses[place] < top]
-        for nth, way in enumerate(gone):  # side by side
-            beside = 1.06 ** (nth - (len(gone) - 1) / 2)
-            plt.plot(rate * beside, 0.95 * top, "x", color=colors[way], ms=7, mew=2)
-    plt.axhline(before, color="k", linestyle=":")
-    plt.text(rates[-1], before + 0.01 * top, "before", ha="right", va="bottom")
-    plt.axhline(1.25 * before, color="k", linestyle="--", linewidth=0.8)
-    plt.text(rates[-1], 1.25 * before + 0.01 * top, "above it: fails", ha="right", va="bottom")
-    plt.text(rates[0], 0.95 * top, "x: off the scale", va="center")
-    plt.xscale("log")
-    plt.xticks(rates, [f"{rate:.0f}" for rate in rates])
-    plt.minorticks_off()
-    plt.ylim(top=top)
-    plt.xlabel("learning rate")
-    plt.ylabel("loss after 120 batches")
+    fig, axes = plt.subplots(len(logs), sharex=True, figsize=(4.8, 1 + 0.9 * len(logs)), layout="constrained")
+    for ax, (way, log) in zip(axes, logs.items()):
+        ended, who, _, late, pulled = log[batch]
+        ax.axvspan(0, ended - pulled, color=SERIAL, alpha=0.25, linewidth=0)
+        for row, marks in enumerate((log[log[:, 1] != who, 0], log[log[:, 1] == who, 0])):
+            ax.eventplot(marks - pulled, lineoffsets=row, linelengths=0.8, linewidths=1.3, colors=COLORS[row])
+        ax.set(xlim=(-0.3, ended - pulled + 0.3), yticks=[0, 1], yticklabels=["other", "stands"], ylim=(1.6, -0.6))
+        ax.set_title(f"{way}: its gradient misses {late:.0f} pushes", loc="left", fontsize=10)
+        ax.grid(False)
+    fig.suptitle(title)
+    axes[-1].set_xlabel("seconds; a mark is the end of a batch;\ngrey: from the pull to the push of the long one")
+    plt.show()
+
+
+def draw_costs(costs, title):
+    """Draw the pace of each way: a dot at the median of its turns, a line from the slowest to the fastest.
+
+    Parameters
+    ----------
+    costs : dict of str to dict
+        {way: its `summary`}.
+    title : str
+    """
+    fig, ax = plt.subplots(figsize=(4.8, 1.3 + 0.5 * len(costs)), layout="constrained")
+    labels = {"healthy": "nobody slow", "slow": "with the straggler"}
+    for row, of in enumerate(costs.values()):
+        for name, color, place in (("healthy", COLORS[0], row - 0.16), ("slow", COLORS[1], row + 0.22)):
+            if name in of:
+                pairs = of[name] / 1e3
+                median = np.median(pairs)
+                ax.plot([min(pairs), max(pairs)], [place] * 2, color=color, lw=2)
+                ax.plot(median, place, "o", color=color, ms=6, label=labels.pop(name, None))
+                ax.annotate(f"{median:.0f}", (median, place), (0, 4), textcoords="offset points", ha="center")
+    ax.set(yticks=range(len(costs)), yticklabels=[*costs], xlim=(0, None), ylim=(len(costs) - 0.4, -0.8))
+    ax.set_xlabel("thousand pairs/s, median and range of the turns")
+    fig.legend(loc="outside lower center", ncols=2)
+    fig.suptitle(title)
+    plt.show()

@@ -10,6 +10,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import tensorflow as tf
 
@@ -214,19 +215,38 @@ def who_pays(shown):
     return "\n".join(textwrap.fill(line, 50) for line in lines)
 
 
-def draw_verdict(axis, shown, runs):
+def exchange_shares(runs, name):
+    """Compute which part of its budget the exchange of a strategy takes in each run: above 1 a second rank is slower.
+
+    Parameters
+    ----------
+    runs : list of dict
+        What was recorded.
+    name : str
+        The strategy.
+
+    Returns
+    -------
+    float array [runs]
+    """
+    beside, together = 1 / in_runs(runs, name, of="apart"), 1 / in_runs(runs, name)  # one rank = 1
+    return (together - beside) / (1 - beside)
+
+
+def draw_verdict(shown, runs):
     """Draw how long two ranks take for the same pairs, one rank = 1: computing, and what the exchange adds.
 
     Parameters
     ----------
-    axis : matplotlib.axes.Axes
     shown : dict of str to dict
-        {strategy: what `measure` found now, with this strategy in it}: the bars, and a line from the fastest turn to
-        the slowest.
+        {strategy: what `measure` found now, with this strategy in it}: the bars, a line from the fastest turn to the
+        slowest, and the pairs/s written beside them.
     runs : list of dict
         What was recorded: a dot for each run, below the bar.
     """
+    _, axis = plt.subplots(figsize=(5.4, 4.2))
     labels = ["computing, two ranks", "what the exchange adds", "fastest to slowest turn", "a recorded run"]
+    margin = axis.get_yaxis_transform()  # x from 0 to 1, y in rows
     for row, (name, found) in enumerate(shown.items()):
         begin, end = (1 / speed_up(found, mode) for mode in (APART, name))
         turns = 1 / found[name]["speed-up"]
@@ -235,43 +255,43 @@ def draw_verdict(axis, shown, runs):
         axis.barh(row, max(0, end - begin), 0.5, begin, color=COLORS[1], alpha=0.5, label=labels[1])
         axis.plot([min(turns), max(turns)], [row] * 2, "k|-", lw=1.5, label=labels[2])
         axis.plot(dots, [row + 0.37] * len(dots), "o", color="k", mfc="none", ms=4, label=labels[3])
+        one, two = (np.median(found[mode]["speed"]) / 1e3 for mode in (ALONE, name))
+        axis.text(1.03, row, f"{one:,.0f} → {two:,.0f}", transform=margin, va="center")
         labels = [""] * 4
+    axis.text(1.03, -0.75, "k pairs/s,\n1 → 2 ranks", transform=margin, va="center")
     axis.axvline(1, color="k", ls="--", lw=1)
     axis.text(1, -0.5, " one rank", va="bottom")
     axis.set(yticks=range(len(shown)), yticklabels=[*shown], xlim=(0, None), ylim=(len(shown) - 0.4, -1.1))
+    axis.set(xlabel="time for the same pairs, one rank = 1", title=who_pays(shown))
     axis.grid(visible=False)
-    axis.legend(loc="upper center", bbox_to_anchor=(0.35, -0.16), ncols=2)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.35, -0.18), ncols=2)
+    plt.show()
 
 
-def verdict(runs, shown):
-    """Make a table of what the strategies send and bring.
-
-    runs: what was recorded, for the speed-ups. shown: {strategy: what `measure` found now, with this strategy in it},
-    for the bytes.
-    """
+def verdict(runs, names):
+    """Make a table of how strategies are judged by what was recorded: medians of the runs, with their range."""
     body, above = [], None
-    for name, found in shown.items():
-        ratios = in_runs(runs, name)
-        row = [name, f"{STRATEGIES[name].batch:,}", f"{found[name]['sent']:,.0f}", median_and_range(ratios)]
-        row.append(f"{sum(ratios > 1)} of {len(runs)}")
+    for name in names:
+        row = [name, f"{STRATEGIES[name].batch:,}", median_and_range(exchange_shares(runs, name))]
+        row.append(median_and_range(in_runs(runs, name)))
         row.append(f"{sum(in_runs(runs, name, above, 'two') > 1)} of {len(runs)}" if above else "")
         body.append(row)
         above = name
-    columns = ["", "exchange after, pairs", "bytes a pair", "speed-up, recorded", "median above 1 in"]
+    columns = ["recorded", "an exchange after, pairs", "exchange / budget", "speed-up"]
     return table([*columns, "faster than the row above in"], body)
 
 
-def draw_budget(axis, found, name):
-    """Draw how long one rank and two ranks take for two batches, and the budget.
+def draw_budget(found, name):
+    """Draw how long one rank and two ranks take for two batches, and the budget of the exchange.
 
     Parameters
     ----------
-    axis : matplotlib.axes.Axes
     found : dict
         What `measure` found, with this strategy in it.
     name : str
         The strategy.
     """
+    _, axis = plt.subplots(figsize=(6, 2.9))
     alone, beside, number, both = [np.median(found[mode]["ms"]) for mode in (ALONE, APART, WAITING, name)]
     parts = [(0, 0, alone, "alone", "center"), (0, alone, 2 * alone, "alone", "center")]
     parts += [(1, 0, beside, "beside", "center")]
@@ -287,27 +307,34 @@ def draw_budget(axis, found, name):
             axis.text((begin + end) / 2, row, text, color=ink, ha="center", va="center")
         else:  # too narrow for its text, which stands below
             axis.text(end if side == "right" else begin, row + 0.35, text, ha=side, va="top")
+    room = 2 * alone - beside
     axis.plot([2 * alone] * 2, [-0.3, 0.7], "k--", lw=1)
     axis.annotate("", (beside, 0.5), (2 * alone, 0.5), arrowprops={"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0})
-    axis.text(max(2 * alone, beside), 0.5, f"  budget {2 * alone - beside:.1f}", va="center")
+    axis.text(max(2 * alone, beside), 0.5, f"  budget {room:.1f}", va="center")
     axis.set(yticks=(0, 1), yticklabels=["1 rank,\n2 steps", "2 ranks,\n1 step each"], xlabel="ms")
     axis.set(ylim=(1.85, -0.4), xlim=(0, 1.12 * max(both, 2 * alone)))
+    takes = f"takes {(both - beside) / room:.2f} times its budget" if room > 0 else "has no budget"
+    axis.set(title=f"{name}: the exchange {takes}")
     axis.grid(visible=False)
+    plt.show()
 
 
-def draw_travels(axis, times, vocab, examples):
+def draw_travels(times, vocab, examples):
     """Draw how often each row travels, as stairs; examples: rows whose words are written beside them.
 
     times: int array [V], of 64 exchanges.
     """
+    _, axis = plt.subplots(figsize=(6, 2.6))
     axis.plot(np.arange(1, len(times) + 1), times, color=COLORS[0], lw=2)
     for row in examples:
         axis.plot(row + 1, times[row], "o", color=COLORS[1])
-        label, side = f"{vocab.words[row]}, {vocab.counts[row]:,} times", "left" if row < 10 else "right"
+        label, side = f"{vocab.words[row]} ({vocab.counts[row]:,} in the text)", "left" if row < 10 else "right"
         axis.annotate(label, (row + 1, times[row]), (0, -13), textcoords="offset points", ha=side)
-    axis.set(xscale="log", xlabel="row, by frequency", ylabel="travels, of 64")
+    axis.set(xscale="log", xlabel="row, by frequency", ylabel="exchanges, of 64")
     axis.set_yscale("log", base=2)
     axis.set(yticks=2 ** np.arange(7), yticklabels=2 ** np.arange(7), ylim=(0.4, 100))
+    axis.set(title="The rarer a word, the less often its row travels")
+    plt.show()
 
 
 # ---- Exactness
@@ -417,7 +444,9 @@ def of_epochs(runs, name, key):
 
 
 def changes(runs, names, keys=("wordsim353", "found")):
-    """Make a table of mean scores on one rank and on two, and in how many seeds two ranks score lower.
+    """Make a table of whole epochs: two ranks' pairs/s over one rank's, seed by seed, and mean scores of both.
+
+    Behind the means stands in how many seeds two ranks score lower.
 
     Parameters
     ----------
@@ -432,11 +461,13 @@ def changes(runs, names, keys=("wordsim353", "found")):
     formats = {"wordsim353": (1, 2), "simlex999": (1, 2), "analogy": (100, 1), "found": (asked, 1)}
     body = []
     for name in names:
-        cells = []
+        one, two = of_epochs(runs, name, "pairs_per_s")
+        cells = [", ".join(f"{ratio:.2f}" for ratio in two / one)]
         for key in keys:
             k, n = formats[key]
             one, two = of_epochs(runs, name, key) * k
             means = f"{one.mean():z.{n}f} → {two.mean():z.{n}f}"
             cells.append(f"{means}, lower in {sum(two < one)} of {len(runs)}")
         body.append([name, *cells])
-    return table(["1 → 2 ranks", *(SCORES[key].format(asked) for key in keys)], body)
+    scored = [f"{SCORES[key].format(asked)}, 1 → 2 ranks" for key in keys]
+    return table(["whole epochs", "speed-up, by seed", *scored], body)

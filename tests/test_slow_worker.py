@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from lesson_parts.slow_worker import (
+    Workers,
     at_each_pause,
     batches_of_each,
     costs_table,
@@ -14,9 +15,9 @@ from lesson_parts.slow_worker import (
     healthy_turns,
     kept_in_pauses,
     last_loss,
-    late_table,
+    pauses_table,
+    pushes_between,
     rates_table,
-    servers_table,
     shares_left,
     summary,
     throughputs,
@@ -41,29 +42,38 @@ def test_throughputs_and_shares():
 
 
 def test_what_worker_0_keeps_of_its_pace_in_the_pauses():
-    turns = [*TURNS, ("pause", 1, 1.2), ("pause", 1.5, 1.8), ("taken pause", 1.2, 1.5)]
+    turns = [*TURNS, ("pause", 1, 1.2), ("pause", 1.5, 1.8)]
     assert np.allclose(kept_in_pauses(LOG, turns), [1])  # five batches in half a second
     gone = LOG[(LOG[:, 1] == 1) | (LOG[:, 0] < 1.5) | (LOG[:, 0] > 1.8)]
     assert np.allclose(kept_in_pauses(gone, turns), [0.4])
     assert throughputs(LOG, turns, pairs=3).keys() == {"healthy", "slow"}
 
 
+def with_pulls():
+    """LOG with the time of each pull, a fifth column: 0.04 s before the end."""
+    return np.column_stack([LOG, LOG[:, 0] - 0.04])
+
+
 def test_a_pause_makes_the_next_push_of_worker_1_late_or_not():
-    turns = [*TURNS, ("pause", 1, 1.2), ("taken pause", 1.3, 1.5), ("pause", 1.5, 1.7), ("pause", 3.8, 4)]
-    log = LOG.copy()
-    log[(log[:, 1] == 1) & (log[:, 0] > 1.7), 3] = 3  # its second batch of the slow turn, and all later ones
-    assert at_each_pause(log, turns).tolist() == [[2, 2], [0, 3]]  # the last pause is not amid the training
-    assert at_each_pause(log, turns, "taken").tolist() == [[2], [3]]
-    assert at_each_pause(log, TURNS).shape == (2, 0)
+    turns = [*TURNS, ("pause", 1, 1.2), ("pause", 1.5, 1.7), ("pause", 3.8, 4)]
+    log = with_pulls()
+    second = (log[:, 1] == 1) & (log[:, 0] > 1.7) & (log[:, 0] < 2)  # the second batch of its slow turn
+    log[second, 3:] = 3, 1.4
+    assert at_each_pause(log, turns).tolist() == [[2, 2], [0, 1], [0, 3]]  # the last pause is not amid the training
+    assert at_each_pause(log, TURNS).shape == (3, 0)
+    assert pauses_table(log, turns).data.split("\n")[2:] == [
+        "| between pull and push | 1 | 2 (2 to 2) | 3 (3 to 3) |",
+        "| elsewhere | 1 | 2 (2 to 2) | 0 (0 to 0) |",
+    ]
+    assert pauses_table(log, TURNS).data.split("\n")[2:] == [
+        "| between pull and push | 0 |  |  |",
+        "| elsewhere | 0 |  |  |",
+    ]
 
 
-def test_turns_whose_core_is_taken_are_counted_apart():
-    turns = [("healthy", 0, 1), ("slow", 1, 2), ("pause", 1, 1.2), ("healthy", 2, 3), ("taken", 3, 3.8)]
-    turns.append(("taken pause", 3.1, 3.5))
-    log = LOG[(LOG[:, 1] == 1) | (LOG[:, 0] < 3.3) | (LOG[:, 0] > 3.5)]  # worker 0 does half of it
-    assert np.allclose(kept_in_pauses(log, turns), [1]) and np.allclose(kept_in_pauses(log, turns, "taken"), [0.5])
-    assert np.allclose(shares_left(LOG, turns), [0.6])
-    assert np.allclose(shares_left(LOG, turns, "taken"), [0.625])  # ten in 0.8 s, of twenty in 1 s
+def test_pushes_between_a_pull_and_its_push_are_those_of_others():
+    rows = [[1.0, 0, 4, 0, 0.5], [2.0, 0, 4, 0, 1.1], [3.0, 0, 4, 1, 2.1], [2.5, 1, 4, 2, 0.6]]
+    assert pushes_between(np.array(rows)).tolist() == [0, 0, 1, 2]
 
 
 def test_a_run_without_a_brake_is_cut_into_healthy_turns():
@@ -78,35 +88,27 @@ def test_a_line_for_each_way():
     costs = {"ranks": summary(LOG, TURNS, 3000, 10), "serial": summary(LOG, [], 3000, 10)}
     lines = costs_table(costs, {"ranks": "20%", "serial": ""}).data.split("\n")
     assert lines[2:] == [
-        "| ranks | 60 | 36 | 60% | 20% | 0 | 4.000 |",
-        "| serial | 48 |  |  |  | 0 | 4.000 |",  # 62 batches after the first two, in 3.9 s
+        "| ranks | 60% | 20% | 0 | 4.000 |",
+        "| serial |  |  | 0 | 4.000 |",
     ]
 
 
-def test_lines_of_the_other_tables():
-    turns = [("healthy", 0, 1), ("slow", 1, 2), ("pause", 1, 1.2), ("healthy", 2, 3), ("taken", 3, 4)]
-    turns.append(("taken pause", 3.1, 3.5))
-    assert servers_table(LOG, turns).data.split("\n")[2:] == [
-        "| is healthy | 1 |  | 100 (100 to 100) | 0% |",
-        "| pauses, its core is free | 1 | 100 (100 to 100) | 60 (60 to 60) | 0% |",
-        "| pauses, its core is taken | 1 | 100 (100 to 100) | 63 (63 to 63) | 0% |",  # 12 in 0.95 s, of 20 in 1 s
-    ]
+def test_a_line_for_each_delay():
     ends = {"serial": [2.0, 4.0], "1 late": [2.5, np.nan], "5 late": [np.nan]}
     assert rates_table([20.0, 40.0], ends, 3.0).data.split("\n")[2:] == [
         "| serial | 2.00 | fails |",
         "| 1 late | 2.50 | fails |",
         "| 5 late | fails |  |",
     ]
-    late = LOG + [0, 0, 0.5, 2]
-    assert late_table({"serial": [LOG], "servers": [late]}, 80).data.split("\n")[2:] == [
-        "| serial | 4.00 (4.00 to 4.00) |  | 0% | 0 |",
-        "| servers | 4.50 (4.50 to 4.50) | 0.50 (0.50 to 0.50) | 100% | 2 |",
-    ]
 
 
-def test_the_typical_turn_is_whole_and_has_a_median_number_of_batches():
+def test_the_typical_turn_is_amid_the_training_and_worker_0_has_its_median_pace_in_the_pauses():
     turns = [("slow", 0, 1), ("slow", 0.4, 0.9), ("slow", 1.2, 1.9), ("slow", 2.1, 2.4), ("slow", 3, 4)]
-    assert typical_turn(LOG, turns) == (1.2, 1.9)  # 10, 9 and 6 batches in the three that are whole
+    turns += [("pause", 0.5, 0.8), ("pause", 1.3, 1.6), ("pause", 2.1, 2.4)]
+    still = (LOG[:, 1] == 0) & (LOG[:, 0] > 1.3) & (LOG[:, 0] < 1.5)  # two of three batches in the second pause
+    none = (LOG[:, 1] == 0) & (LOG[:, 0] > 2.1) & (LOG[:, 0] < 2.4)
+    assert typical_turn(LOG[~still & ~none], turns) == (1.2, 1.9)
+    assert typical_turn(LOG, turns[:5]) == (0.4, 0.9)  # without a pause the first of them
 
 
 def test_a_summary_leaves_out_what_was_dropped():
@@ -118,12 +120,24 @@ def test_a_summary_leaves_out_what_was_dropped():
     assert "slow" not in summary(LOG, [("healthy", 0, 4)], 1, 10)
 
 
+def test_a_batch_may_have_a_step_of_its_own():
+    class Coordinator:
+        def schedule(self, step, arguments):
+            return step, int(arguments[0])
+
+    workers = Workers.__new__(Workers)
+    workers.coordinator, workers.numbers, workers.batches = Coordinator(), None, (np.arange(3), np.arange(3))
+    steps = {1: "long", "others": "short"}
+    assert [workers.submit(steps, batch, 0.0) for batch in range(3)] == [("short", 0), ("long", 1), ("short", 2)]
+    assert workers.submit("short", 1, 0.0) == ("short", 1)
+
+
 def test_the_last_loss_is_that_of_the_batches_that_ended_last():
     log = np.array([[3.0, 0, 1.0, 0], [1.0, 0, 9.0, 0], [2.0, 1, 2.0, 0]])
     assert last_loss(log, 2) == 1.5
 
 
-def test_brakes_take_turns_and_the_pauses_of_each_follow_its_turn():
+def test_brakes_come_and_go_and_the_pauses_follow_their_turn():
     applied, on = [], set()
 
     @contextmanager
@@ -135,11 +149,8 @@ def test_brakes_take_turns_and_the_pauses_of_each_follow_its_turn():
         on.remove(name)
         pauses.append((1.0, 2.0))  # known when it ends
 
-    slow, taken = partial(brake, "slow"), partial(brake, "taken")
-    found, turns = with_brakes(lambda: time.sleep(0.1) or "done", slow, taken, seconds=0.01)
-    names = ["healthy", "slow", "pause", "healthy", "taken", "taken pause"]
-    assert [name for name, *_ in turns[:6]] == names and applied[:2] == ["slow", "taken"]
+    slow = partial(brake, "slow")
+    found, turns = with_brakes(lambda: time.sleep(0.1) or "done", slow, seconds=0.01)
+    assert [name for name, *_ in turns[:6]] == ["healthy", "slow", "pause"] * 2 and set(applied) == {"slow"}
     assert found == "done" and not on
     assert turns[2] == ("pause", 1.0, 2.0) and all(begin <= end for _, begin, end in turns)
-    _, turns = with_brakes(lambda: time.sleep(0.1), slow, seconds=0.01)
-    assert [name for name, *_ in turns[:6]] == ["healthy", "slow", "pause"] * 2
