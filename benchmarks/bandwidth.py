@@ -20,13 +20,14 @@ from benchmarks.options import check_writable, positive, write_json
 from benchmarks.strategies import collectives, quality
 from benchmarks.training import train_strategy
 from helpers.cluster import connect
-from helpers.exchange.cost_model import latency_and_bandwidth, planned, predicted
-from helpers.exchange.strategies import STRATEGIES, pairs_of
+from helpers.exchange.cost_model import latency_and_bandwidth
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
 from helpers.word2vec.block_trainer import count_intervals, train_blocks
 from helpers.word2vec.blocks import Blocks
 from laptop_cluster import hosts
+from lesson_parts.plans import planned, predicted
+from lesson_parts.strategies import STRATEGIES, pairs_of
 
 WIRE_SCALE = 64  # brings changes and their squares to where 16-bit numbers are dense
 LONGER = Blocks(interval=400_000, intervals=4)

@@ -26,11 +26,11 @@ from benchmarks.options import check_writable, label_of, positive, write_json
 from helpers.text.corpus import load_corpus, planted_twin
 from helpers.text.skipgram import pair_batches
 from helpers.text.vocab import Vocab
-from helpers.word2vec.losses import LOSSES, SAMPLERS, draw_samples, frequency_biases, full_softmax
-from helpers.word2vec.model import make_tables
+from helpers.word2vec.model import frequency_biases, make_tables
 from helpers.word2vec.scores import scores, twins_found
 from helpers.word2vec.vectors import to_keyed_vectors
 from lesson_parts.adagrad import adagrad_step
+from lesson_parts.losses import LOSSES, SAMPLERS, draw_samples, full_softmax
 
 COST = {"batch": 256, "dim": 64, "num_sampled": 64}
 SIZES = (100, 250, 651, 1_000, 4_000, 10_000, 64_000, 200_000, 1_000_000)

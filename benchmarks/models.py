@@ -3,7 +3,7 @@
 Two ranks make the steps of lessons 12, 28, 29 and 30 in three ways, which take turns: rank 0 alone, both beside each
 other without an exchange, and both together. The models are those of the lessons: the cells that define them are taken
 from the notebooks. Latency and bandwidth are measured before each model; Horovod's timeline counts the messages. The
-prediction is that of helpers.exchange, from the time beside each other. All seeds are fixed.
+prediction is that of lesson_parts/plans.py, from the time beside each other. All seeds are fixed.
 """
 
 import argparse
@@ -23,19 +23,13 @@ import tensorflow as tf
 from benchmarks.more_strategies import read
 from benchmarks.options import check_writable, positive, write_json
 from helpers.cluster.ranks import connect
-from helpers.exchange.cost_model import (
-    bytes_sent,
-    latency_and_bandwidth,
-    planned,
-    predicted,
-    ring_bytes,
-    time_collectives,
-)
-from helpers.exchange.strategies import STRATEGIES, batches, start_tables
+from helpers.exchange.cost_model import bytes_sent, latency_and_bandwidth, ring_bytes, time_collectives
 from helpers.plots import median_and_range, table
 from helpers.text.skipgram import shard
 from lesson_parts.digits import cnn, compiled, digits
+from lesson_parts.plans import planned, predicted
 from lesson_parts.rotation import rotated
+from lesson_parts.strategies import STRATEGIES, batches, start_tables
 from lesson_parts.turns import count_messages
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
@@ -190,7 +184,7 @@ def measure(ranks, name, texts, options, folder):
 
 
 def predicted_ms(row, network, messages):
-    """Of each turn the ms of a step together: a step counts as a pair of `helpers.exchange.predicted`."""
+    """Of each turn the ms of a step together: a step counts as a pair of `lesson_parts.plans.predicted`."""
 
     def plan(*_):
         return 1, messages, row["bytes"]

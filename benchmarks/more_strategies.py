@@ -1,4 +1,4 @@
-"""Strategies that lesson 12 does not tell, only its table shows: as those of helpers.exchange.strategies.
+"""Strategies that lesson 12 does not tell, only its table shows: as those of lesson_parts.strategies.
 
 `ALL` has every strategy by name, `planned` the cost of each, `read` the text for all of them.
 """
@@ -7,11 +7,12 @@ from functools import cache, partial
 
 import tensorflow as tf
 
-from helpers.exchange import cost_model
-from helpers.exchange.cost_model import distinct
-from helpers.exchange.strategies import (
+from helpers.text.corpus import load_corpus
+from helpers.text.vocab import Vocab
+from helpers.word2vec.model import merge
+from lesson_parts.plans import PLANS, ROW, distinct, kept_shares, rows_of_all_pairs, whole_tables
+from lesson_parts.strategies import (
     BATCH,
-    DIM,
     LOCAL_STEPS,
     PAIRS,
     RATE,
@@ -25,9 +26,6 @@ from helpers.exchange.strategies import (
     side_by_side,
     small_steps,
 )
-from helpers.text.corpus import load_corpus
-from helpers.text.vocab import Vocab
-from helpers.word2vec.model import merge
 
 
 @cache
@@ -126,18 +124,34 @@ MORE = {
 ALL = STRATEGIES | MORE
 
 
-def planned(name, ids, vocab, size=2):
-    """`helpers.exchange.cost_model.planned` for all strategies: (pairs, messages, bytes) of a rank in a step."""
-    if name in STRATEGIES:
-        return cost_model.planned(name, ids, vocab, size)
-    if name == "bigger batch, windows":
-        return cost_model.planned("bigger batch", ids, vocab, size)
-    if name == "dense, float16":
-        pairs, messages, sent = cost_model.planned("dense", ids, vocab, size)
-        return pairs, messages, sent / 2
-    pairs, share = ALL[name].batch, vocab.counts * vocab.keep_probability()
-    share = share / share.sum()
-    if name == "changed rows":
-        return pairs, 1, (size - 1) * distinct(2 * pairs, share, LOCAL_STEPS * SAMPLED) * (2 * 4 * DIM + 8)
+def half_tables(pairs, ids, vocab, size):
+    """Of a dense step, with numbers of two bytes."""
+    pairs, messages, sent = whole_tables(pairs, ids, vocab, size, messages=3)
+    return pairs, messages, sent / 2
+
+
+def packed_rows(pairs, ids, vocab, size):
+    """Each row of a batch once, with its number, in one message."""
+    share = kept_shares(vocab)
     rows = distinct(pairs, share) + distinct(pairs, share, SAMPLED)
-    return pairs, 1, (size - 1) * rows * (4 * DIM + 8)
+    return pairs, 1, (size - 1) * rows * (ROW + 8)
+
+
+def rows_changed(pairs, ids, vocab, size):
+    """Each row, of all tables side by side, that one of the small steps has changed."""
+    rows = distinct(2 * pairs, kept_shares(vocab), LOCAL_STEPS * SAMPLED)
+    return pairs, 1, (size - 1) * rows * (2 * ROW + 8)
+
+
+MORE_PLANS = {
+    "bigger batch, windows": rows_of_all_pairs,
+    "dense, float16": half_tables,
+    "one message": packed_rows,
+    "accumulation": packed_rows,
+    "changed rows": rows_changed,
+}
+
+
+def planned(name, ids, vocab, size=2):
+    """`lesson_parts.plans.planned` for all strategies: (pairs, messages, bytes) of a rank in a step."""
+    return (PLANS | MORE_PLANS)[name](ALL[name].batch, ids, vocab, size)

@@ -16,10 +16,11 @@ from benchmarks.options import as_text, check_writable, label_of, positive, writ
 from benchmarks.training import train_strategy
 from benchmarks.words_per_second import train_gensim
 from helpers.cluster import connect, report
-from helpers.exchange.cost_model import latency_and_bandwidth, predicted, time_collectives
-from helpers.exchange.strategies import DIM, WINDOW, pairs_of
-from helpers.word2vec.scores import neighbours, scores
+from helpers.exchange.cost_model import latency_and_bandwidth, time_collectives
+from helpers.word2vec.scores import scores
 from helpers.word2vec.vectors import to_keyed_vectors
+from lesson_parts.plans import predicted
+from lesson_parts.strategies import DIM, WINDOW, pairs_of
 
 EXPECTED = """
     rows columns, first last, left right, width height, minimum maximum, true false, upper lower, row column,
@@ -57,7 +58,7 @@ def quality(vectors, vocab):
     if not np.isfinite(vectors).all():
         return {"found": 0.0, "wordsim353": None, "simlex999": None, "analogy": None}
     keyed = to_keyed_vectors(vectors, vocab.words)
-    near = [other in dict(neighbours(keyed, word)) for word, other in expected(vocab)]
+    near = [other in dict(keyed.most_similar(word)) for word, other in expected(vocab)]
     all_scores = scores(keyed)
     return {"found": float(np.mean(near)) if near else 0.0} | {
         name: all_scores[name] for name in ("wordsim353", "simlex999", "analogy")

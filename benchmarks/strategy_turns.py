@@ -12,8 +12,7 @@ import sys
 from benchmarks.more_strategies import read
 from benchmarks.options import check_writable, positive, write_json
 from helpers.cluster import connect
-from helpers.exchange import STRATEGIES
-from helpers.exchange.strategies import make_deduplicated
+from lesson_parts.strategies import STRATEGIES, make_deduplicated
 from lesson_parts.turns import in_runs, measure, show
 
 GROUPS = (["canonical"], ["bigger batch", "dense", "deduplicated rows"], ["local SGD", "hot and cold", "overlap"])

@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from helpers.exchange.cost_model import bytes_sent, median_seconds
-from helpers.exchange.strategies import DIM, LOCAL_STEPS, WINDOW, batches, pairs_of, start_tables
 from helpers.text.skipgram import shard
 from helpers.word2vec.blocks import interleave
+from lesson_parts.strategies import DIM, LOCAL_STEPS, WINDOW, batches, pairs_of, start_tables
 
 PAIR_LR = 0.01  # what a pair may change, to begin with: lr is PAIR_LR x the pairs of a step
 

@@ -64,17 +64,3 @@ def gantt(ax, spans_of_ranks, colors, legend=True):
         drawn = {what for spans in spans_of_ranks for what, *_ in spans}
         patches = [Patch(color=color, label=what) for what, color in colors.items() if what in drawn]
         ax.legend(handles=patches, loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=len(patches), frameon=False)
-
-
-def cells(ax, row, left, values, colors):
-    """Draw the numbers of a rank as a row of boxes.
-
-    ax: of matplotlib. row: 0 for the topmost. left: where the row begins. values: the numbers. colors: {number: its
-    colour}; the others are grey.
-    """
-    for place, value in enumerate(values):
-        color = colors.get(value, "#dddddd")
-        corner = left + place, -row
-        ax.add_patch(plt.Rectangle(corner, 0.92, 0.8, color=color, linewidth=0))
-        shade = "white" if value in colors else "black"
-        ax.text(left + place + 0.46, 0.4 - row, f"{value:g}", color=shade, ha="center", va="center", size=8)

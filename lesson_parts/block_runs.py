@@ -5,6 +5,7 @@ from timeit import repeat
 
 import numpy as np
 
+from helpers.exchange import due_rows, make_replicas
 from helpers.plots import COLORS, SERIAL, median_and_range, table
 from helpers.text import subsample
 from helpers.word2vec import (
@@ -13,9 +14,7 @@ from helpers.word2vec import (
     block_trainer,
     count_intervals,
     cut_blocks,
-    due_rows,
     make_array_exchange,
-    make_replicas,
     next_blocks,
     noise_table,
     pad_text,

@@ -1,8 +1,8 @@
-"""For lesson 07: what ranks had and what they got, as rows of boxes."""
+"""For lessons 07 and 08: what ranks had and what they got, as rows of boxes."""
 
 import matplotlib.pyplot as plt
 
-from helpers.plots import COLORS, cells
+from helpers.plots import COLORS
 
 
 def draw_collectives(panels):
@@ -31,3 +31,17 @@ def _draw_collective(ax, title, before, after):
     ax.text(right - 0.54, 1.1 - len(before) / 2, "→", ha="center", va="center")
     width = right + max(map(len, after))
     ax.set(title=title, xlim=(0, width + 0.8), ylim=(0.9 - len(before), 0.9))
+
+
+def cells(ax, row, left, values, colors):
+    """Draw the numbers of a rank as a row of boxes.
+
+    ax: of matplotlib. row: 0 for the topmost. left: where the row begins. values: the numbers. colors: {number: its
+    colour}; the others are grey.
+    """
+    for place, value in enumerate(values):
+        color = colors.get(value, "#dddddd")
+        corner = left + place, -row
+        ax.add_patch(plt.Rectangle(corner, 0.92, 0.8, color=color, linewidth=0))
+        shade = "white" if value in colors else "black"
+        ax.text(left + place + 0.46, 0.4 - row, f"{value:g}", color=shade, ha="center", va="center", size=8)

@@ -7,14 +7,13 @@ from statistics import median
 import numpy as np
 import tensorflow as tf
 
-from helpers.exchange import bytes_sent
+from helpers.exchange import bytes_sent, merge_changes
 from helpers.text import subsample
 from helpers.word2vec import (
     block_loss,
     count_intervals,
     cut_blocks,
     interleave,
-    merge_changes,
     noise_table,
     pad_text,
     pair_weights,

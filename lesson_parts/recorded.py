@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from helpers.plots import COLORS, SERIAL, low_high, table
-from helpers.word2vec import LOSSES
+from lesson_parts.losses import LOSSES
 
 TIMED = [("nce", 64), ("sampled_softmax", 64), ("sampled_softmax", 900), ("sampled_softmax", 3_600)]  # loss, samples
 NAMES = {"full_softmax": "full softmax", "sampled_softmax": "sampled softmax", "nce": "NCE", "sgns": "SGNS"}

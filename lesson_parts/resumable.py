@@ -7,8 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from helpers.text import Vocab, load_corpus, subsample
-from helpers.word2vec.losses import frequency_biases
-from helpers.word2vec.model import make_tables, merge
+from helpers.word2vec.model import frequency_biases, make_tables, merge
 
 
 @dataclass(frozen=True)

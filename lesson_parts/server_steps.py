@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from helpers.cluster.sharded_tables import add, gradients, lookup, make_table, sgd
 from helpers.text.skipgram import shard
-from helpers.word2vec.losses import frequency_biases
+from helpers.word2vec.model import frequency_biases
 from helpers.word2vec.pair_dataset import pair_dataset
 
 

@@ -1,6 +1,6 @@
 """The harness of lesson 12: strategies take turns on two ranks and are timed; exactness, messages and scores, too.
 
-A strategy is a function make(tables, hvd) as in `helpers.exchange.strategies`. All functions take it as an argument, so
+A strategy is a function make(tables, hvd) as in `lesson_parts.strategies`. All functions take it as an argument, so
 the ranks run what the caller wrote.
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 import tensorflow as tf
 
 from helpers.exchange.cost_model import bytes_sent
-from helpers.exchange.strategies import DIM, STRATEGIES, batches, start_tables
 from helpers.plots import COLORS, median_and_range, table
 from helpers.text.skipgram import shard
 from helpers.text.vocab import Vocab
 from lesson_parts.rotation import rotated
+from lesson_parts.strategies import DIM, STRATEGIES, batches, start_tables
 
 ALONE, APART, WAITING = "1 rank", "2 ranks, no exchange", "2 ranks, one number"  # modes of every measurement
 

@@ -14,8 +14,8 @@ import tensorflow as tf
 
 import lesson_parts.kept as kept
 from helpers.exchange.cost_model import bytes_sent, median_seconds
-from helpers.exchange.strategies import batches, start_tables
 from lesson_parts.rotation import take_turns
+from lesson_parts.strategies import batches, start_tables
 
 EXCHANGES = {  # of a step, the collective and the types of what it sends
     "canonical": ("allgather", ["float32"] * 3 + ["int32", "int64"]),
@@ -33,7 +33,7 @@ def get_ready(strategies, ids, vocab):
     Parameters
     ----------
     strategies : dict of str to Strategy
-        By name, see `helpers.exchange.STRATEGIES`.
+        By name, see `lesson_parts.strategies.STRATEGIES`.
     ids : int array [n]
         The text, the same on all ranks; each draws batches of its own.
     vocab : Vocab

@@ -13,8 +13,8 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import losses as benchmark
-from helpers.word2vec.losses import LOSSES, SAMPLERS, full_softmax
 from lesson_parts import recorded
+from lesson_parts.losses import LOSSES, SAMPLERS, full_softmax
 
 V, DIM, BATCH = 40, 5, 7
 RECORDED = Path(benchmark.__file__).parent / "results" / "losses.json"

@@ -1,4 +1,4 @@
-"""The calculator of the book computes what helpers.exchange does, and starts with what a benchmark measured."""
+"""The calculator of the book computes what lesson 12's prediction does, and starts with what a benchmark measured."""
 
 import json
 import math
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from browser import BROWSER, page_in
 
-from helpers.exchange import predicted, ring_bytes
+from helpers.exchange import ring_bytes
+from lesson_parts.plans import predicted
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = [pytest.mark.browser, BROWSER]

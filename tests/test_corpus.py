@@ -127,14 +127,6 @@ def test_cache_is_used_until_a_version_changes_and_only_a_few_old_builds_are_kep
     assert len(list((tmp_path / "cache").glob("docs-*.txt"))) == 3
 
 
-def test_damaged_cache_is_refused(build, tmp_path):
-    build()
-    (path,) = (tmp_path / "cache").glob("docs-*.txt")
-    path.write_text(path.read_text().removesuffix("words"))
-    with pytest.raises(ValueError, match=f"holds {len(TOY_WORDS) + 1} words instead of {len(TOY_WORDS) + 2}"):
-        build()
-
-
 def python(code, *args):
     command = [sys.executable, "-c", "import sys; from pathlib import Path\n" + code, *map(str, args)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -238,7 +230,7 @@ def check_advice(message, url):
 @pytest.mark.parametrize("longer", [b"", b"more"])
 def test_another_file_is_refused(download, tmp_path, payload, longer):
     sent = payload[:-1] + bytes([payload[-1] ^ 1]) + longer
-    with serving(sent) as server, pytest.raises(ValueError, match="sends another file than expected ") as caught:
+    with serving(sent) as server, pytest.raises(ConnectionError, match="gives no text8 ") as caught:
         download(server.url)
     check_advice(str(caught.value), server.url)
     assert all(hashlib.sha256(file).hexdigest() in str(caught.value) for file in (sent, payload))

@@ -8,11 +8,12 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import more_strategies
-from helpers.exchange import cost_model, strategies
+from helpers.exchange import cost_model
 from helpers.exchange.cost_model import fit_line
+from helpers.exchange.merging import due_rows
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
-from helpers.word2vec.merging import due_rows
+from lesson_parts import plans, strategies
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,7 @@ def test_a_plan_by_hand(text):
 
 def test_a_prediction_by_hand(text):
     plan = lambda *_: (100, 2, 3_000)  # noqa: E731
-    ask = partial(cost_model.predicted, ids=None, vocab=None, disabled=20_000, network=(0.001, 1e6), plan=plan)
+    ask = partial(plans.predicted, ids=None, vocab=None, disabled=20_000, network=(0.001, 1e6), plan=plan)
     assert ask("dense") == pytest.approx(200 / (0.010 + 0.005))  # 10 ms of compute for the 200 pairs of two ranks
     assert ask("overlap") == pytest.approx(200 / 0.010)
     assert ask("overlap", network=(0.010, 1e6)) == pytest.approx(200 / 0.023)

@@ -8,7 +8,8 @@ import tensorflow as tf
 from programs import said_by
 from test_block_trainer import LR, blocks_of, highest, random_tables, trained
 
-from helpers.word2vec import block_trainer, kernel, merging
+from helpers.exchange import merging
+from helpers.word2vec import block_trainer, kernel
 from helpers.word2vec.array_replicas import make_array_exchange
 from helpers.word2vec.blocks import Blocks
 

@@ -31,12 +31,12 @@ def test_connect_says_before_init_that_a_hosts_own_name_leads_to_itself(machines
     ask = [sys.executable, "-c", "from helpers.cluster import on_engine as e; print(e._own_address())"]
     as_on_debian = ["unshare", "-m", "sh", "-c", SPOIL, "sh", *ask]  # host1's own name is 127.0.1.1
     said = [machines.run(0, ask).stdout, machines.run(1, as_on_debian).stdout]
-    found = [{"host": f"host{i}", "address": address.strip()} for i, address in enumerate(said)]
-    assert found[0]["address"] == machines.addresses[0]
+    found = [SimpleNamespace(host=f"host{i}", address=address.strip()) for i, address in enumerate(said)]
+    assert found[0].address == machines.addresses[0]
     with pytest.raises(ValueError, match="^host1 calls itself 127.0.1.1, where nobody else reaches it: .*/etc/hosts"):
         check_own_names(found)
     check_own_names(found[1:])  # one host alone may
-    check_own_names([found[0], {"host": "host2", "address": "10.77.0.13"}])
+    check_own_names([found[0], SimpleNamespace(host="host2", address="10.77.0.13")])
 
 
 @pytest.mark.hosts

@@ -4,16 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from helpers.word2vec import losses
-from helpers.word2vec.losses import (
-    LOSSES,
-    SAMPLERS,
-    Samples,
-    check_sampler,
-    draw_samples,
-    frequency_biases,
-    probabilities,
-)
+from helpers.word2vec import frequency_biases, probabilities
+from lesson_parts import losses
+from lesson_parts.losses import LOSSES, SAMPLERS, Samples, check_sampler, draw_samples
 
 V, DIM, BATCH, SAMPLED = 40, 5, 7, 12
 COUNTS = np.array([3, *(1000 // np.arange(1, V))])  # UNK is rarer than the words after it

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from helpers.exchange.merging import merge_changes
 from helpers.text.vocab import Vocab
 from helpers.word2vec.blocks import Blocks
-from helpers.word2vec.merging import merge_changes
 from lesson_parts.many_ranks import merge_contexts, noting, train_text
 
 SIZE = 60

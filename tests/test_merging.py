@@ -23,7 +23,8 @@ from test_block_trainer import (
 )
 
 from helpers.cluster.ranks import connect
-from helpers.word2vec import block_trainer, merging
+from helpers.exchange import merging
+from helpers.word2vec import block_trainer
 from helpers.word2vec.blocks import Blocks
 from helpers.word2vec.scores import twins_found
 

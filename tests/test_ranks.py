@@ -14,6 +14,7 @@ import sys
 import termios
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -141,12 +142,12 @@ def test_cores_are_those_that_a_container_grants(monkeypatch):
     monkeypatch.setattr(joblib.externals.loky.backend.context, "_cpu_count_cgroup", lambda os_cpu_count: 1)
     light = SimpleNamespace(gloo_built=bool, mpi_built=bool, is_initialized=bool)
     monkeypatch.setitem(sys.modules, "horovod.tensorflow", light)
-    assert on_engine.describe()["cores"] == 1
+    assert on_engine.describe().cores == 1
 
 
 def test_engines_that_have_cores_of_their_own_do_not_divide_them():
     def engine(host, cpus, cores):
-        return {"host": host, "cpus": cpus, "cores": cores}
+        return SimpleNamespace(host=host, cpus=cpus, cores=cores)
 
     two_tasks_of_slurm = [engine("a", [0, 1, 2, 3], 4), engine("a", [4, 5, 6, 7], 4)]
     assert environment.threads_of_ranks(two_tasks_of_slurm) == 4
@@ -157,7 +158,7 @@ def test_engines_that_have_cores_of_their_own_do_not_divide_them():
 
 
 def test_nothing_listens_beyond_loopback(pair):
-    found = listening([psutil.Process(pid) for pid in [os.getpid(), *(e["pid"] for e in pair.engines)]])
+    found = listening([psutil.Process(pid) for pid in [os.getpid(), *(e.pid for e in pair.engines)]])
     assert len(found) >= 3, "the rendezvous and two ranks"
     assert {address for _, address in found} == {"127.0.0.1"}
 
@@ -263,7 +264,7 @@ def test_a_cluster_is_found_and_can_be_named_in_four_ways_and_is_never_stopped(i
         running = ipp.Cluster.from_file(str(ipcluster.file.with_name("cluster-.json")))
         named = {"client": client, "cluster": running, "profile": "default", "file": ipcluster.file}
         with connect(2, cluster=named.get(kind)) as ranks:
-            assert [engine["pid"] for engine in ranks.engines] == ipcluster.pids[:2]
+            assert [engine.pid for engine in ranks.engines] == ipcluster.pids[:2]
             assert ranks.run(where) == [(0, 0, 2, 3.0), (1, 1, 2, 3.0)]
         assert "engines of the running ipcluster" in capsys.readouterr().out
         assert client[:].apply_sync(os.getpid) == ipcluster.pids, "neither the client nor the engines were closed"
@@ -332,9 +333,9 @@ def test_a_cluster_that_cannot_be_used_is_one_sentence(ipcluster, tmp_path, monk
     for cluster, n, sentence in [
         ("nobody", 1, "there is no IPython profile 'nobody'"),
         (tmp_path / "none.json", 1, "no cluster runs there: there is no connection file .*none.json"),
-        (empty, 1, "empty.json is no connection file: it is empty, or only half written"),
-        (stale, 1, "nobody answers where .*stale.json leads"),
-        (ipcluster.file.with_name("cluster-.json"), 1, "is no connection file of an ipcontroller"),
+        (empty, 1, "empty.json leads to no cluster: .* it is empty, half written or"),
+        (stale, 1, "stale.json leads to no cluster: it was left behind by one that is gone or is out of reach, or"),
+        (ipcluster.file.with_name("cluster-.json"), 1, "or no connection file of an ipcontroller"),
         (ipcluster.file, 4, r"the cluster has 3 engine\(s\), 4 are needed"),
     ]:
         with pytest.raises(ValueError, match=sentence) as error:
@@ -462,9 +463,9 @@ def test_a_killed_kernel_takes_its_engines_along(controller):
 def test_on_a_system_that_does_not_tell_of_logs_a_failure_has_one(monkeypatch):
     """A Mac has no /proc: there the log is known from ipyparallel's launcher."""
     probe = engines.probe
-    monkeypatch.setattr(engines, "probe", lambda *given: [{**engine, "log": ""} for engine in probe(*given)])
+    monkeypatch.setattr(engines, "probe", lambda *given: [replace(engine, log="") for engine in probe(*given)])
     with connect(1, cluster=False) as ranks:
-        assert ranks.engines[0]["log"] == ""
+        assert ranks.engines[0].log == ""
         ranks.run(lambda: os.write(2, b"one\ntwo\n"))
         assert ranks.log(0, lines=2) == "one\ntwo"
         with pytest.raises(RankFailure, match="about to die"):
@@ -479,7 +480,7 @@ import psutil
 from helpers.cluster import connect
 
 def kill(ranks):
-    process = psutil.Process(ranks.engines[1]["pid"])
+    process = psutil.Process(ranks.engines[1].pid)
     process.kill()
     psutil.wait_procs([process], timeout=10)
 """
@@ -516,7 +517,7 @@ def test_px_cells_and_an_interrupt(ipcluster):
         assert "NameError" in kernel.run("%px undefined_name")
         for stuck in (STUCK, STUCK_LOCALLY):
             assert "2 ranks ready" in kernel.run("ranks = connect(2, cluster=False)")
-            pids = [int(pid) for pid in kernel.run("print(*[e['pid'] for e in ranks.engines])").split()]
+            pids = [int(pid) for pid in kernel.run("print(*[e.pid for e in ranks.engines])").split()]
             shown = kernel.run(stuck, then=interrupt)
             assert "KeyboardInterrupt" in shown and "interrupted: these ranks are closed" in shown
             wait_until(lambda pids=pids: not any(map(psutil.pid_exists, pids)))
@@ -549,14 +550,14 @@ def test_mpi_engines_of_our_own_more_than_cores_and_what_they_listen_on():
         folder = ranks.run(lambda: dict(os.environ))[0]["OMPI_MCA_btl_sm_backing_directory"]
         assert os.path.isdir(folder)
         assert [answer[:3] for answer in ranks.run(where)] == [(rank, rank, n) for rank in range(n)]
-        found = listening([psutil.Process(e["pid"]) for e in ranks.engines])
+        found = listening([psutil.Process(e.pid) for e in ranks.engines])
         assert {address for _, address in found} == {"127.0.0.1"}, "the ranks, which exchange by shared memory"
-        launcher = psutil.Process(ranks.engines[0]["pid"]).parent()
+        launcher = psutil.Process(ranks.engines[0].pid).parent()
         # said in docs/clusters.md: mpiexec itself waits for daemons of other hosts, and no option changes that
         assert {address for _, address in listening([launcher])} <= {"127.0.0.1", "0.0.0.0", "::"}
         with pytest.raises(RankFailure, match="died"):
             ranks.run(die, 1, True)
-    wait_until(lambda: not any(psutil.pid_exists(engine["pid"]) for engine in ranks.engines))
+    wait_until(lambda: not any(psutil.pid_exists(engine.pid) for engine in ranks.engines))
     assert not os.path.exists(folder)
 
 

@@ -16,7 +16,7 @@ import helpers
 HELPERS = rules.ROOT / "helpers"
 FILES = sorted(HELPERS.rglob("*.py"))
 NOTEBOOKS = sorted((rules.ROOT / "notebooks").glob("*.ipynb"))
-ROOMS = {"text": 1, "word2vec": 2, "cluster": 3, "exchange": 4}  # imports go from a high floor to a low one
+ROOMS = {"text": 1, "exchange": 2, "word2vec": 3, "cluster": 4}  # imports go from a high floor to a low one
 TOP = 5  # plots
 FILE = re.compile(r"\b(?:helpers|lesson_parts|benchmarks|examples|tools)/[\w/]+\.(?:py|sh|slurm|md|json|mplstyle)\b")
 MODULE = re.compile(r"\bhelpers\.(?!no_such_)(\w+)(?:\.(\w+))?")

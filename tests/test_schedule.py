@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from helpers.exchange.merging import make_exchange
 from helpers.text.vocab import Vocab
 from helpers.word2vec.blocks import BLOCKS
-from helpers.word2vec.merging import make_exchange
 from helpers.word2vec.schedule import LONGEST, LOST, LR, WORDS, bounded_changes, schedule
 
 RANKS = [1, 2, 3, 4, 8, 16, 64]

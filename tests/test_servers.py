@@ -281,8 +281,7 @@ def test_wrong_arguments_are_one_sentence(monkeypatch):
         (ValueError, "a table without gradient", sharded_tables.gradients, tape, 2 * total, [table]),
         (ValueError, "workers=2, ps=0: at least 1 of each is needed", start_servers, 2, 0),
         (ValueError, "TF_CONFIG names no chief and no worker and no ps", attach_servers),
-        (ValueError, "TF_CONFIG is not JSON, Expecting property name", attach_servers, "{not json"),
-        (ValueError, "must be a dict", attach_servers, "[1]"),
+        (ValueError, "Expecting property name", attach_servers, "{not json"),
         (SystemExit, "usage: TF_CONFIG=", parameter_servers.main, ["chief"]),
         (SystemExit, "must name the task of this process: its task is .*ps", parameter_servers.main, ["worker"]),
     ]

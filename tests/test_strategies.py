@@ -13,12 +13,11 @@ from clusters import SELDOM
 from benchmarks import more_strategies, training
 from benchmarks.training import train_strategy
 from helpers.cluster.ranks import connect
-from helpers.exchange import strategies
+from helpers.exchange.merging import due_rows
 from helpers.text.corpus import load_corpus
 from helpers.text.vocab import Vocab
-from helpers.word2vec.merging import due_rows
 from helpers.word2vec.model import make_tables
-from lesson_parts import turns
+from lesson_parts import strategies, turns
 
 pytestmark = pytest.mark.ranks
 cloudpickle.register_pickle_by_value(more_strategies)  # engines cannot import it

@@ -89,7 +89,7 @@ def record():
     with connect(2, cluster=False) as ranks:
         runs["every step"] = times_and_distance(ranks.run(steps, 1, STEPS))
         runs["every 4 steps"] = times_and_distance(ranks.run(steps, 4, STEPS))
-        with slowed(ranks.engines[1]["pid"], 3):
+        with slowed(ranks.engines[1].pid, 3):
             runs["straggler"] = times_and_distance(ranks.run(steps, 1, STEPS))
     assert_as_said(runs)
     RECORD.write_text(json.dumps({"date": time.strftime("%Y-%m-%d"), **runs}) + "\n", encoding="utf-8")

@@ -1,7 +1,6 @@
 """Where engines come from: ipyparallel's own `Cluster` started here, or a cluster that somebody else started."""
 
 import contextlib
-import json
 import logging
 import os
 import shutil
@@ -10,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import ipyparallel as ipp
@@ -22,7 +22,6 @@ from helpers.cluster.logs import last_lines, tail
 from helpers.cluster.processes import Family, ended
 
 ANSWER_SECONDS = 5  # how long a cluster that runs already, and its engines, may take to answer
-IMPORT_SECONDS = 120  # how long its engines may take to import TensorFlow and Horovod
 ENGINE = "helpers.cluster.engine_process"  # what an engine of our own runs
 GB_OF_A_RANK = 0.3  # with TensorFlow imported and some steps done
 # An engine is admitted at its second heartbeat, by default after 3 to 6 s. It is given up when it has not answered for
@@ -32,7 +31,7 @@ CONTROLLER = [
     "--HeartMonitor.max_heartmonitor_misses=150",
     "--IPController.use_threads=True",
 ]
-_without_gloo = set()  # not empty once engines have said that their Horovod has no Gloo
+_controllers = ["gloo", "mpi"]  # tried in turn; "gloo" goes once engines have said that their Horovod has none
 CGROUP = Path("/sys/fs/cgroup")  # of a container, with its limit of memory
 
 
@@ -48,6 +47,10 @@ class RankFailure(RuntimeError):
     results = {}
 
 
+class NoGloo(ValueError):
+    """The engines' Horovod was built without Gloo."""
+
+
 class Engines(contextlib.AbstractContextManager):
     """Engines in rank order, and the client that talks to them.
 
@@ -55,7 +58,7 @@ class Engines(contextlib.AbstractContextManager):
     ----------
     client : ipyparallel.Client
         Connected to their controller.
-    found : list of dict
+    found : list of EngineInfo
         What each engine says of itself, in rank order; see `probe`.
     controller : str or None
         "gloo", "mpi", or None to choose.
@@ -84,34 +87,34 @@ class Engines(contextlib.AbstractContextManager):
         self.threads = environment.threads_of_ranks(found)
         self.ours = bool(launchers)
         self._launchers = {launcher.pid: launcher for launcher in launchers}
-        self._processes = {engine["id"]: process for engine in found if (process := local_process(engine))}
+        self._processes = {engine.id: process for engine in found if (process := local_process(engine))}
         self._undo = undo.pop_all()
 
     def gone(self):
         """The ids of the engines that are no more: the controller says so, or (sooner) their process has ended."""
-        missing = {engine["id"] for engine in self.found} - set(self.client.ids)
+        missing = {engine.id for engine in self.found} - set(self.client.ids)
         return missing | {i for i, process in self._processes.items() if ended(process)}
 
     def interrupt(self):
         """Send SIGINT to each engine."""
-        far = [engine["id"] for engine in self.found if engine["id"] not in self._processes]
+        far = [engine.id for engine in self.found if engine.id not in self._processes]
         if far:
             self.client.send_signal(signal.SIGINT, targets=far, block=False)
         for process in self._processes.values():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGINT)
 
-    def signal(self, engine, number):
+    def send_signal(self, engine, number):
         """Send a signal to an engine; whether it got it: it must be on this host, and alive."""
         with contextlib.suppress(KeyError, psutil.NoSuchProcess):
-            self._processes[engine["id"]].send_signal(number)
+            self._processes[engine.id].send_signal(number)
             return True
         return False
 
     def ending(self, engine):
         """How an engine's process ended, as ", killed by SIGKILL"; "" where nobody here knows."""
-        launcher = self._launchers.get(engine["pid"])
-        if launcher is None or engine["id"] not in self.gone():
+        launcher = self._launchers.get(engine.pid)
+        if launcher is None or engine.id not in self.gone():
             return ""
         try:
             code = launcher.process.wait(2)
@@ -125,9 +128,9 @@ class Engines(contextlib.AbstractContextManager):
         """The last lines of an engine's log; of engines that mpiexec started, of the one log that they share."""
         launchers = list(self._launchers.values())
         by_mpiexec = launchers[0] if len(launchers) == 1 else None
-        launcher = self._launchers.get(engine["pid"], by_mpiexec)
+        launcher = self._launchers.get(engine.pid, by_mpiexec)
         if launcher is None:
-            return tail(engine["log"], lines)
+            return tail(engine.log, lines)
         if os.path.isfile(launcher.output_file):  # `get_output` would remember what it says now
             return tail(launcher.output_file, lines)
         return last_lines(launcher.get_output(), lines)  # ipyparallel removes the file when the engine has ended
@@ -142,11 +145,11 @@ class Engines(contextlib.AbstractContextManager):
 
 def local_process(engine):
     """The psutil.Process of an engine that runs on this host; None if it is elsewhere."""
-    if engine["host"] != socket.gethostname():
+    if engine.host != socket.gethostname():
         return None
     with contextlib.suppress(psutil.NoSuchProcess):
-        process = psutil.Process(engine["pid"])
-        if abs(process.create_time() - engine["started"]) < 1:  # not that of a container with the same name
+        process = psutil.Process(engine.pid)
+        if abs(process.create_time() - engine.started) < 1:  # not that of a container with the same name
             return process
     return None
 
@@ -165,8 +168,7 @@ def probe(client, ids, timeout):
 
     Returns
     -------
-    list of dict
-        Of each engine "id" and what `on_engine.describe` gives.
+    list of EngineInfo
 
     Raises
     ------
@@ -177,28 +179,28 @@ def probe(client, ids, timeout):
         answers = client.direct_view(ids).apply_async(on_engine.describe).get(timeout=timeout)
     except TimeoutError:
         raise TimeoutError(f"they have not imported Horovod within {timeout} s") from None
-    found = [{**answer, "id": engine_id} for engine_id, answer in zip(ids, answers, strict=True)]
-    hosts = list(dict.fromkeys(engine["host"] for engine in found))
-    return sorted(found, key=lambda e: (hosts.index(e["host"]), e["mpi_rank"] or 0, e["id"]))
+    found = [replace(answer, id=engine_id) for engine_id, answer in zip(ids, answers, strict=True)]
+    hosts = list(dict.fromkeys(engine.host for engine in found))
+    return sorted(found, key=lambda e: (hosts.index(e.host), e.mpi_rank or 0, e.id))
 
 
 def choose_controller(wanted, found):
     """The controller of these engines, "gloo" or "mpi". ValueError if they cannot have the wanted one."""
-    by_mpiexec = all(engine["mpi_rank"] is not None and engine["mpi"] for engine in found)
+    by_mpiexec = all(engine.mpi_rank is not None and engine.mpi for engine in found)
     chosen = wanted or ("mpi" if by_mpiexec else "gloo")
-    if chosen == "mpi" and not found[0]["mpi"]:
+    if chosen == "mpi" and not found[0].mpi:
         raise ValueError("this Horovod was built without MPI: use Gloo")
     if chosen == "mpi" and not by_mpiexec:
         raise ValueError("these engines were not started by mpiexec: use ipcluster start --engines=mpi")
-    if chosen == "gloo" and not found[0]["gloo"]:
-        raise ValueError("this Horovod was built without Gloo: use MPI engines (ipcluster start --engines=mpi)")
+    if chosen == "gloo" and not found[0].gloo:
+        raise NoGloo("this Horovod was built without Gloo: use MPI engines (ipcluster start --engines=mpi)")
     return chosen
 
 
 # ---- Engines of a cluster that somebody else started
 
 
-def attach(cluster, n, controller, env, timeout=IMPORT_SECONDS):
+def attach(cluster, n, controller, env, timeout):
     """The first n engines of a cluster that runs already.
 
     Parameters
@@ -237,7 +239,7 @@ def attach(cluster, n, controller, env, timeout=IMPORT_SECONDS):
             raise ValueError(f"its engines are of no use: {error}") from None
         except ipp.error.RemoteError as error:
             raise ValueError(f"its engines are of no use: {_first_line(error)}") from None
-        if any(engine["is_rank"] for engine in found):
+        if any(engine.is_rank for engine in found):
             print("these engines were ranks of somebody who has not closed them: they are taken over")
         if choose_controller(controller, found) == "mpi":
             _check_mpi(found, env)
@@ -281,16 +283,11 @@ def _connect(cluster, undo):
 
 def _client_of(file):
     try:
-        known = json.loads(file.read_text())
-    except ValueError:
-        raise ValueError(f"{file} is no connection file: it is empty, or only half written") from None
-    if not isinstance(known, dict) or "registration" not in known:
-        raise ValueError(f"{file} is no connection file of an ipcontroller: it names no port for registration")
-    try:
         return ipp.Client(str(file), timeout=ANSWER_SECONDS)
-    except (TimeoutError, OSError):
+    except (OSError, ValueError, KeyError, TypeError):  # TimeoutError is an OSError; the others: the file's content
         raise ValueError(
-            f"nobody answers where {file} leads: it was left behind by a cluster that is gone, or is out of reach"
+            f"{file} leads to no cluster: it was left behind by one that is gone or is out of reach, or it is empty, "
+            "half written or no connection file of an ipcontroller"
         ) from None
 
 
@@ -332,7 +329,7 @@ def _state(client, engine_id):
 
 def _check_mpi(found, env):
     """ValueError, one sentence, if these engines run a Horovod over MPI, which starts once, that is not as wanted."""
-    sizes = [engine["size"] for engine in found]
+    sizes = [engine.size for engine in found]
     running = next((size for size in sizes if size is not None), None)
     if running is None:
         return
@@ -341,7 +338,7 @@ def _check_mpi(found, env):
             f"these MPI engines already run Horovod with {running} ranks, and MPI can be initialised only once "
             f"in a process: call connect({running}) or restart the ipcluster"
         )
-    known = found[0]["settings"] or environment.DEFAULT_ENV  # nothing is known if somebody called hvd.init() by hand
+    known = found[0].settings or environment.DEFAULT_ENV  # nothing is known if somebody called hvd.init() by hand
     wanted = on_engine.horovod_settings(env)
     names = sorted(wanted.keys() | known.keys())
     changed = [name for name in names if wanted.get(name) != known.get(name)]
@@ -385,22 +382,21 @@ def start(n, controller, env, timeout):
     free = available() / 1e9
     if need > free:
         raise ValueError(f"n={n}: {n} ranks need at least {need:.1f} GB of memory, and {free:.1f} GB are free")
-    if controller is None and _without_gloo:
-        controller = "mpi"
-    try:
-        group = _start(n, controller, env, timeout)
-    except TimeoutError as error:
-        raise RankFailure(f"{n} engines did not start: {error}") from None
-    except ipp.error.RemoteError as error:
-        raise RankFailure(f"{n} engines did not start: {_first_line(error)}") from None
-    if group is None:
-        _without_gloo.add("this Horovod")
-        return start(n, "mpi", env, timeout)
-    return group
+    for chosen in [controller] if controller else [*_controllers]:
+        try:
+            return _start(n, chosen, env, timeout)
+        except NoGloo:
+            if controller:
+                raise
+            _controllers.remove("gloo")
+        except TimeoutError as error:
+            raise RankFailure(f"{n} engines did not start: {error}") from None
+        except ipp.error.RemoteError as error:
+            raise RankFailure(f"{n} engines did not start: {_first_line(error)}") from None
 
 
 def _start(n, controller, env, timeout):
-    """See `start`; None if these engines have no Gloo and no controller was asked for."""
+    """See `start`. NoGloo if these engines have none."""
     deadline = time.monotonic() + timeout
     with contextlib.ExitStack() as undo:
         family = undo.enter_context(Family("ranks", "/dev/shm" if os.path.isdir("/dev/shm") else None))
@@ -417,9 +413,7 @@ def _start(n, controller, env, timeout):
         _wait_for_engines(client, n, [cluster.controller, *launchers], deadline)
         found = probe(client, client.ids[:n], timeout)
         for engine in found:
-            family.adopt(engine["pid"])  # those of mpiexec too, should it end before them
-        if controller is None and not found[0]["gloo"]:
-            return None
+            family.adopt(engine.pid)  # those of mpiexec too, should it end before them
         return Engines(client, found, controller, undo, launchers)
 
 

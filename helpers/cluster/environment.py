@@ -118,18 +118,17 @@ def threads_of_ranks(engines):
 
     Parameters
     ----------
-    engines : list of dict
-        Of each engine "host", "cpus" (the numbers of the cores that it may use) and "cores" (how many, or fewer where a
-        container grants less).
+    engines : list of EngineInfo
+        Of each its host, cpus and cores are read.
 
     Returns
     -------
     int
         The same number for all ranks, at least 1.
     """
-    places = [(engine["host"], tuple(engine["cpus"])) for engine in engines]
+    places = [(engine.host, tuple(engine.cpus)) for engine in engines]
     sharing = Counter(places)
-    shares = [engine["cores"] // sharing[place] for engine, place in zip(engines, places)]
+    shares = [engine.cores // sharing[place] for engine, place in zip(engines, places)]
     return max(1, min(shares))
 
 

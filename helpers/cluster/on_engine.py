@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from dataclasses import dataclass
 
 import joblib
 import psutil
@@ -13,29 +14,78 @@ _before = {}  # the environment of this engine before it became a rank
 _read_by_horovod = {}  # the settings of Horovod when it was initialised
 
 
+@dataclass(frozen=True)
+class EngineInfo:
+    """Who an engine is and what its Horovod can do.
+
+    Attributes
+    ----------
+    pid : int
+        Of its process.
+    started : float
+        When that was, in seconds since 1970.
+    host : str
+        The name of its host.
+    address : str
+        Where that name leads, from the host's table of names; "" if nowhere.
+    log : str
+        The file that its standard error goes to; "" where the system does not tell.
+    cpus : list of int
+        The numbers of the cores that it may use; empty on a Mac, where all engines of a host share all cores.
+    cores : int
+        How many, or fewer where a container grants less.
+    mpi_rank : int or None
+        Its rank, if mpiexec started it.
+    gloo, mpi : bool
+        What its Horovod was built with.
+    size : int or None
+        How many ranks its Horovod has; None as long as that is not initialised.
+    settings : dict
+        What its Horovod read when it was initialised over MPI.
+    is_rank : bool
+        Whether it is a rank of somebody who has not closed it.
+    id : int or None
+        The controller's number for it, which the engine itself does not know.
+    """
+
+    pid: int
+    started: float
+    host: str
+    address: str
+    log: str
+    cpus: list
+    cores: int
+    mpi_rank: int | None
+    gloo: bool
+    mpi: bool
+    size: int | None
+    settings: dict
+    is_rank: bool
+    id: int | None = None
+
+
 def describe():
-    """Who this engine is and what its Horovod can do: a dict."""
+    """Tell who this engine is: its EngineInfo, without the id."""
     _native_output_to_log()
     import horovod.tensorflow as hvd
 
     me = psutil.Process()
     mpi_rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK"))
-    return {
-        "pid": me.pid,
-        "started": me.create_time(),
-        "host": socket.gethostname(),
-        "address": _own_address(),
-        "log": _log_file(),
-        # a Mac has no affinity: there all engines of a host share all cores
-        "cpus": me.cpu_affinity() if hasattr(me, "cpu_affinity") else [],
-        "cores": joblib.cpu_count(),  # heeds affinity and a container's quota, also on a Mac
-        "mpi_rank": None if mpi_rank is None else int(mpi_rank),
-        "gloo": bool(hvd.gloo_built()),
-        "mpi": bool(hvd.mpi_built()),
-        "size": hvd.size() if hvd.is_initialized() else None,
-        "settings": dict(_read_by_horovod),
-        "is_rank": bool(_before),
-    }
+    return EngineInfo(
+        pid=me.pid,
+        started=me.create_time(),
+        host=socket.gethostname(),
+        address=_own_address(),
+        log=_log_file(),
+        cpus=me.cpu_affinity() if hasattr(me, "cpu_affinity") else [],
+        cores=joblib.cpu_count(),  # heeds affinity and a container's quota, also on a Mac
+        mpi_rank=None if mpi_rank is None else int(mpi_rank),
+        gloo=bool(hvd.gloo_built()),
+        mpi=bool(hvd.mpi_built()),
+        size=hvd.size() if hvd.is_initialized() else None,
+        settings=dict(_read_by_horovod),
+        is_rank=bool(_before),
+    )
 
 
 def initialise(members, threads, stacks, env):

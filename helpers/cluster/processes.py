@@ -89,7 +89,7 @@ class Family(contextlib.AbstractContextManager):
         self.close()
 
 
-def start_child(module, *arguments, **options):
+def start_child(module, *arguments):
     """Start `python -m MODULE ARGUMENTS...` with pipes to its standard input and output.
 
     Ctrl-C does not reach the child. When this process ends, however it ends, the child's standard input closes.
@@ -101,7 +101,7 @@ def start_child(module, *arguments, **options):
     """
     command = [sys.executable, "-m", module, *map(str, arguments)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, start_new_session=True, **pipes, **options)
+    return subprocess.Popen(command, start_new_session=True, **pipes)
 
 
 def kill(processes, timeout=10):

@@ -124,8 +124,8 @@ class Ranks(contextlib.AbstractContextManager):
         "gloo" or "mpi".
     threads : int
         TensorFlow and BLAS threads of each rank.
-    engines : list of dict
-        One per rank, in rank order: id, pid, host, log.
+    engines : list of EngineInfo
+        One per rank, in rank order: its id, pid, host, log and more, see helpers/cluster/on_engine.py.
     cell : str
         What `%px` or `%%px` sent last.
     """
@@ -137,7 +137,7 @@ class Ranks(contextlib.AbstractContextManager):
         self.controller = group.controller
         self.threads = group.threads
         self.size = len(group.found)
-        self.view = group.client.direct_view([engine["id"] for engine in group.found])
+        self.view = group.client.direct_view([engine.id for engine in group.found])
         self.view.block = True
         self._group = group
         self._grace = grace
@@ -196,12 +196,12 @@ class Ranks(contextlib.AbstractContextManager):
         if self._closed:
             raise RankFailure("the ranks are closed: call connect() again")
         if self.dead():
-            raise self._failure("died")
+            raise self._close_and_explain("died")
         try:
             return send()
         except (KeyError, IndexError, NoEnginesRegistered):  # the client has just heard of it
             if self.dead():
-                raise self._failure("died") from None
+                raise self._close_and_explain("died") from None
             raise
 
     def wait(self, call, progress=True, timeout=math.inf):
@@ -244,12 +244,12 @@ class Ranks(contextlib.AbstractContextManager):
         finally:
             line.close()
         if self.dead():
-            answers = self._answers(call)
-            failure = self._failure("died")
+            answers = self._answers(call)  # as long as there is a client to ask
+            failure = self._close_and_explain("died")
             failure.results = answers
             raise failure
         if not call.done():
-            raise self._failure(f"did not answer within {timeout} s", sorted(self._awaited(call)))
+            raise self._close_and_explain(f"did not answer within {timeout} s", sorted(self._awaited(call)))
         return call.get()
 
     def _awaited(self, call):
@@ -271,7 +271,7 @@ class Ranks(contextlib.AbstractContextManager):
     def dead(self):
         """The ranks whose engine is gone: list of int."""
         gone = self._group.gone()
-        return [rank for rank, engine in enumerate(self.engines) if engine["id"] in gone]
+        return [rank for rank, engine in enumerate(self.engines) if engine.id in gone]
 
     def where(self):
         """At which line each rank stands, also inside a collective that never ends.
@@ -289,13 +289,11 @@ class Ranks(contextlib.AbstractContextManager):
         """See `where`; of one rank, at the latest at `give_up`."""
         if rank in self.dead():
             return "dead"
-        file = self._stacks / str(engine["pid"])
-        before = seen = file.stat().st_size if file.exists() else None
-        if before is None or not self._group.signal(engine, standing.SIGNAL):  # unasked, it would end the engine
+        file = self._stacks / str(engine.pid)
+        before = file.stat().st_size if file.exists() else None
+        if before is None or not self._group.send_signal(engine, standing.SIGNAL):  # unasked, it would end the engine
             return "not known"
-        while time.monotonic() < give_up and (seen == before or seen != file.stat().st_size):
-            seen = file.stat().st_size
-            time.sleep(0.05)
+        wait_until_written(file, before, give_up)
         return standing.standing(standing.last_stack(file.read_text(errors="replace")), self.cell)
 
     def log(self, rank, lines=10):
@@ -341,7 +339,7 @@ class Ranks(contextlib.AbstractContextManager):
         if self.controller == "gloo":
             slots = start_rendezvous(self.engines, self._address(address), self._undo)
         else:
-            members = [engine["mpi_rank"] for engine in self.engines]
+            members = [engine.mpi_rank for engine in self.engines]
         if not self._group.ours:
             self._undo.callback(self._release)
         envs = [environment.of_rank(env, slot) for slot in slots]
@@ -356,7 +354,7 @@ class Ranks(contextlib.AbstractContextManager):
 
     def _address(self, address):
         """Where the rendezvous listens. ValueError if engines on other hosts could not reach it."""
-        several = len({engine["host"] for engine in self.engines}) > 1
+        several = len({engine.host for engine in self.engines}) > 1
         if several and address is None:
             what = "an IP address of this machine that they can reach (no password: trusted networks only)"
             raise ValueError(f"the engines are on several hosts: give connect(address=...) {what}")
@@ -368,7 +366,7 @@ class Ranks(contextlib.AbstractContextManager):
             call = self.view.apply_async(on_engine.release, self.controller == "gloo")
             call.wait(engines.ANSWER_SECONDS)
 
-    def _failure(self, what, silent=()):
+    def _close_and_explain(self, what, silent=()):
         """Close everything and return the RankFailure that says why; silent: ranks that live and have not answered."""
         ranks = silent or self.dead()
         endings = {rank: self._group.ending(self.engines[rank]) for rank in ranks}
@@ -380,6 +378,16 @@ class Ranks(contextlib.AbstractContextManager):
         said = self._group.log_of(engine)
         self.close()
         return RankFailure(
-            f"rank {first} (engine {engine['id']}) {what}{endings[first]}{also}. Call connect() again for new ranks.\n"
+            f"rank {first} (engine {engine.id}) {what}{endings[first]}{also}. Call connect() again for new ranks.\n"
             f"The last lines of its log:\n{said}"
         )
+
+
+def wait_until_written(file, before, give_up):
+    """Wait until a file is longer than `before` and grows no more, or until `give_up`, a time of time.monotonic()."""
+    size = before
+    while time.monotonic() < give_up:
+        time.sleep(0.05)
+        last, size = size, file.stat().st_size
+        if size == last > before:
+            return

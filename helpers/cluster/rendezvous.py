@@ -11,8 +11,8 @@ def start_rendezvous(found, address, undo):
 
     Parameters
     ----------
-    found : list of dict
-        Of each engine "host" and "address", in rank order.
+    found : list of EngineInfo
+        In rank order; of each its host and address are read.
     address : str
         IP address of this machine on which to listen.
     undo : contextlib.ExitStack
@@ -34,7 +34,7 @@ def start_rendezvous(found, address, undo):
     from horovod.runner.util.threads import in_thread
 
     check_own_names(found)
-    hosts = [engine["host"] for engine in found]
+    hosts = [engine.host for engine in found]
     slots = ",".join(f"{host}:{hosts.count(host)}" for host in dict.fromkeys(hosts))
     plan = get_host_assignments(parse_hosts(slots), len(found))
     server = RendezvousHTTPServer((address, 0), RendezvousHandler, verbose=0)
@@ -60,7 +60,7 @@ def check_address(address):
 
 def check_own_names(found):
     """ValueError if one of several hosts has its own name at an address that the others cannot reach."""
-    addresses = {engine["host"]: engine["address"] for engine in found}
+    addresses = {engine.host: engine.address for engine in found}
     if len(addresses) > 1:
         for host, address in addresses.items():
             check_own_name(host, address)

@@ -124,8 +124,13 @@ def gradients(tape, loss, tables):
     found = tape.gradient(loss, sum(parts, []))
     if any(gradient is None for gradient in found):
         raise ValueError("a table without gradient: compute the loss inside the tape, from every table")
-    merged = map(merge, found)
-    return [[next(merged) for _ in part] for part in parts]
+    merged = []
+    first = 0
+    for part in parts:
+        last = first + len(part)
+        merged.append([merge(gradient) for gradient in found[first:last]])
+        first = last
+    return merged
 
 
 def sgd(table, gradients, lr):

@@ -1,4 +1,4 @@
-"""Ways of exchanging in a training step, and what they cost."""
+"""How replicas stay together: the changes of ranks become one, and what an exchange costs."""
 
 import lazy_loader
 
@@ -6,12 +6,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "cost_model": [
-            "allreduce_seconds", "bytes_sent", "distinct", "fit_line", "latency_and_bandwidth",
-            "median_seconds", "planned", "predicted", "ring_bytes", "row_bytes", "time_collectives",
+            "allreduce_seconds", "bytes_sent", "fit_line", "latency_and_bandwidth", "median_seconds", "ring_bytes",
+            "time_collectives",
         ],
-        "strategies": [
-            "BATCH", "DIM", "LOCAL_STEPS", "PAIRS", "RATE", "SAMPLED", "STRATEGIES", "Strategy", "add_rows",
-            "apply_gradients", "batch_gradients", "batch_loss", "batches", "pairs_of", "side_by_side", "start_tables",
-        ],
+        "merging": ["due_rows", "make_replicas", "merge_changes"],
     },
 )

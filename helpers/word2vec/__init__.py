@@ -1,4 +1,4 @@
-"""The model: tables, losses, the trainer on blocks and how its replicas merge, scores, files of vectors."""
+"""The model: tables, loss, the trainer on blocks, its schedule on ranks, scores, files of vectors."""
 
 import lazy_loader
 
@@ -16,15 +16,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "TILE", "add_weighted", "copy_rows", "logits_to_errors", "sigmoid", "tile_weights", "whole_tiles",
             "write_row", "write_two",
         ],
-        "losses": [
-            "LOSSES", "Samples", "check_sampler", "draw_samples", "frequency_biases", "full_softmax", "nce",
-            "probabilities", "sampled_softmax", "sgns",
-        ],
-        "merging": ["due_rows", "make_replicas", "merge_changes"],
-        "model": ["make_step", "make_tables", "merge", "nce_loss"],
+        "model": ["frequency_biases", "make_step", "make_tables", "merge", "nce_loss", "probabilities"],
         "pair_dataset": ["block_pairs", "pair_dataset", "thinned"],
         "schedule": ["bounded_changes", "schedule"],
-        "scores": ["neighbours", "scores", "twins_found"],
+        "scores": ["scores", "twins_found"],
         "vectors": ["load_vectors", "to_keyed_vectors"],
     },
 )

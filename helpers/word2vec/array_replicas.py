@@ -1,9 +1,9 @@
-"""The exchange of `merging.py` on the arrays that the compiled kernel trains, gathered and merged by compiled loops."""
+"""The exchange of helpers/exchange/merging.py on the arrays that the kernel trains, by compiled loops."""
 
 import numpy as np
 import tensorflow as tf
 
-from helpers.word2vec import merging
+from helpers.exchange import merging
 from helpers.word2vec.kernel import add_changes, merge_in_place, take_changes
 
 

@@ -14,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 import tensorflow as tf
 
+from helpers.exchange.merging import due_rows, make_exchange, make_replicas, merge_changes
 from helpers.text.skipgram import check_positive
 from helpers.word2vec.array_replicas import make_array_exchange
 from helpers.word2vec.blocks import BLOCKS, count_known, cut_blocks, next_blocks, noise_table, pad_text
 from helpers.word2vec.kernel import tile_weights, train_words
-from helpers.word2vec.merging import due_rows, make_exchange, make_replicas, merge_changes
 
 PIECE = 4_000  # rows of an exchange at the end, when all of them travel
 

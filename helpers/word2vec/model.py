@@ -1,6 +1,11 @@
-"""The tables of word2vec, the NCE loss on them, a step of training, rows of a gradient merged."""
+"""The tables of word2vec and their start, the NCE loss on them, a step of training, rows of a gradient merged."""
 
+import numpy as np
 import tensorflow as tf
+
+LOSS_NAMES = ("full_softmax", "sampled_softmax", "nce", "sgns")
+SAMPLER_NAMES = ("log_uniform", "uniform", "unigram")
+POWER = 0.75  # of the counts, in word2vec's noise
 
 
 def make_tables(vocab_size, dim, seed):
@@ -20,6 +25,80 @@ def make_tables(vocab_size, dim, seed):
     """
     start = tf.random.stateless_uniform([vocab_size, dim], [seed, 0], -0.5 / dim, 0.5 / dim)
     return [tf.Variable(start), tf.Variable(tf.zeros([vocab_size, dim])), tf.Variable(tf.zeros([vocab_size]))]
+
+
+def frequency_biases(name, counts, num_sampled=64, sampler="unigram"):
+    """Compute biases with which a loss starts as if it knew how frequent each word is.
+
+    The logits of the softmaxes and of NCE tend to log p(context | center), so their biases start at
+    log p(context). Those of SGNS tend to the same minus the log of the expected count of a sample.
+
+    Parameters
+    ----------
+    name : str
+        One of LOSS_NAMES.
+    counts : int or float array [V]
+        How often each word is a context; 0 counts as 1.
+    num_sampled : int
+        Negatives of a batch, all different; only SGNS starts by it.
+    sampler : str
+        How they are drawn, see `probabilities`; only SGNS starts by it.
+
+    Returns
+    -------
+    np.float32 [V]
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+    """
+    check_name("loss", name, LOSS_NAMES)
+    counts = np.maximum(counts, 1)
+    biases = np.log(counts / counts.sum())
+    if name == "sgns":
+        biases -= np.log(np.minimum(1, num_sampled * probabilities(sampler, counts)))
+    return biases.astype(np.float32)
+
+
+def probabilities(sampler, counts):
+    """Return how likely one draw of the sampler is each word.
+
+    Parameters
+    ----------
+    sampler : str
+        One of SAMPLER_NAMES:
+
+        - "log_uniform": id k with probability log((k + 2) / (k + 1)) / log(V + 1), near Zipf's law
+          in sorted ids;
+        - "uniform": every id alike;
+        - "unigram": in proportion to counts ** 0.75, the noise of word2vec.
+    counts : int array [V]
+        Of the words in the corpus.
+
+    Returns
+    -------
+    np.float64 [V]
+        It sums to 1.
+
+    Raises
+    ------
+    ValueError
+        For an unknown sampler.
+    """
+    check_name("sampler", sampler, SAMPLER_NAMES)
+    ids = np.arange(len(counts))
+    if sampler == "log_uniform":
+        weights = np.log((ids + 2) / (ids + 1))
+    else:
+        weights = np.asarray(counts, np.float64) ** (POWER if sampler == "unigram" else 0)
+    return weights / weights.sum()
+
+
+def check_name(kind, name, known):
+    """Raise ValueError, with the names that there are, for another one."""
+    if name not in known:
+        raise ValueError(f"There is no {kind} {name!r}: choose one of {', '.join(known)}.")
 
 
 def merge(gradient):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import tensorflow as tf
 
+from helpers.exchange.merging import merge_changes
 from helpers.word2vec.blocks import BLOCKS
-from helpers.word2vec.merging import merge_changes
 
 LR = 0.045  # of one process, at the start
 LOST = 1 / 3  # L of the model in `schedule`: sets the interval and the rate

@@ -1,4 +1,4 @@
-"""Four losses of skip-gram, the samplers of their negatives, and the biases that fit to both.
+"""Of lessons 05 and 06: four losses of skip-gram, and the samplers of their negatives.
 
 The losses, the same functions as in lesson 05: full softmax, sampled softmax, NCE and negative
 sampling (SGNS). Each takes
@@ -16,12 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from helpers.word2vec.model import POWER, check_name
+
 SAMPLERS = {
     "log_uniform": tf.random.log_uniform_candidate_sampler,
     "uniform": tf.random.uniform_candidate_sampler,
     "unigram": tf.random.fixed_unigram_candidate_sampler,
 }
-POWER = 0.75  # of the counts, in word2vec's noise
 
 
 # ---- The losses
@@ -119,12 +120,7 @@ def draw_samples(sampler, counts, contexts, num_sampled, seed=None):
     Parameters
     ----------
     sampler : str
-        One of
-
-        - "log_uniform": id k with probability log((k + 2) / (k + 1)) / log(V + 1), near Zipf's law
-          in sorted ids;
-        - "uniform": every id alike;
-        - "unigram": in proportion to counts ** 0.75, the noise of word2vec.
+        "log_uniform", "uniform" or "unigram", see `helpers.word2vec.probabilities`.
     counts : int array [V]
         Of the words in the corpus.
     contexts : int32 tensor [batch]
@@ -157,33 +153,6 @@ def draw_samples(sampler, counts, contexts, num_sampled, seed=None):
     )
 
 
-def probabilities(sampler, counts):
-    """Return how likely one draw of the sampler is each word.
-
-    Parameters
-    ----------
-    sampler, counts
-        See `draw_samples`.
-
-    Returns
-    -------
-    np.float64 [V]
-        It sums to 1.
-
-    Raises
-    ------
-    ValueError
-        For an unknown sampler.
-    """
-    _check_name("sampler", sampler, SAMPLERS)
-    ids = np.arange(len(counts))
-    if sampler == "log_uniform":
-        weights = np.log((ids + 2) / (ids + 1))
-    else:
-        weights = np.asarray(counts, np.float64) ** (POWER if sampler == "unigram" else 0)
-    return weights / weights.sum()
-
-
 def check_sampler(sampler, counts, num_sampled):
     """Raise ValueError, with the numbers, when `draw_samples` cannot draw so many different words.
 
@@ -194,7 +163,7 @@ def check_sampler(sampler, counts, num_sampled):
     sampler, counts, num_sampled
         See `draw_samples`.
     """
-    _check_name("sampler", sampler, SAMPLERS)
+    check_name("sampler", sampler, SAMPLERS)
     counts = np.asarray(counts)
     available = np.count_nonzero(counts) if sampler == "unigram" else len(counts)
     if not 1 <= num_sampled <= available:
@@ -202,43 +171,8 @@ def check_sampler(sampler, counts, num_sampled):
         raise ValueError(f"num_sampled={num_sampled:,}, but {there_are}")
     rises = np.flatnonzero(np.diff(counts[1:]) > 0) + 1
     if sampler == "log_uniform" and rises.size:
-        first, second = (f"id {i} counts {counts[i]:,}" for i in (rises[0], rises[0] + 1))
+        i = rises[0]
+        first = f"id {i} counts {counts[i]:,}"
+        second = f"id {i + 1} counts {counts[i + 1]:,}"
         problem = f"ids sorted by falling count, but {first} and {second}"
         raise ValueError(f"The log-uniform sampler needs {problem}.")
-
-
-def frequency_biases(name, counts, num_sampled=64, sampler="unigram"):
-    """Compute biases with which a loss starts as if it knew how frequent each word is.
-
-    The logits of the softmaxes and of NCE tend to log p(context | center), so their biases start at
-    log p(context). Those of SGNS tend to the same minus the log of the expected count of a sample.
-
-    Parameters
-    ----------
-    name : str
-        One of LOSSES.
-    counts : int or float array [V]
-        How often each word is a context; 0 counts as 1.
-    num_sampled, sampler
-        See `draw_samples`.
-
-    Returns
-    -------
-    np.float32 [V]
-
-    Raises
-    ------
-    ValueError
-        For an unknown name.
-    """
-    _check_name("loss", name, LOSSES)
-    counts = np.maximum(counts, 1)
-    biases = np.log(counts / counts.sum())
-    if name == "sgns":
-        biases -= np.log(np.minimum(1, num_sampled * probabilities(sampler, counts)))
-    return biases.astype(np.float32)
-
-
-def _check_name(kind, name, known):
-    if name not in known:
-        raise ValueError(f"There is no {kind} {name!r}: choose one of {', '.join(known)}.")

@@ -8,15 +8,15 @@ equals, and what not, is tested in tests/test_strategies.py.
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import count
+from itertools import count, repeat
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from helpers.exchange.merging import due_rows
 from helpers.text.skipgram import generate_batch, pair_batches
 from helpers.word2vec.block_trainer import train_blocks
-from helpers.word2vec.merging import due_rows
 from helpers.word2vec.model import make_tables, merge
 
 DIM = 128
@@ -214,14 +214,15 @@ class Strategy(NamedTuple):
     make : function
         See the head of this file; of blocks it is `train_blocks`.
     batch : int
-        Pairs of a step (96 is the mean of 64 to 128, as in the article).
+        Pairs of a step, or their mean.
     local : bool
         A step is LOCAL_STEPS small ones, then changes are summed.
     late : bool
         At the end, some rows still have to be exchanged.
     source : str
-        Where batches come from: "windows" is `generate_batch`, "pairs" `pair_batches`, and "words"
-        the text itself, for blocks.
+        Where batches come from: "windows" is `generate_batch`, "article" the same with batches of
+        64 to 128 pairs in place of `batch`, "pairs" `pair_batches`, and "words" the text itself,
+        for blocks.
     """
 
     make: object
@@ -232,7 +233,7 @@ class Strategy(NamedTuple):
 
 
 STRATEGIES = {
-    "canonical": Strategy(make_taped, 96, source="windows"),
+    "canonical": Strategy(make_taped, 96, source="article"),
     "bigger batch": Strategy(make_taped),
     "dense": Strategy(partial(make_taped, sparse_as_dense=True)),
     "deduplicated rows": Strategy(make_deduplicated),
@@ -296,24 +297,37 @@ def batches(strategy, ids, vocab, rng):
     vocab : Vocab
     rng : numpy.random.Generator
 
-    Yields
-    ------
-    centers, contexts : np.int32 [pairs]
-        Empty where the text has no pair.
+    Returns
+    -------
+    iterator of (centers, contexts)
+        np.int32 [pairs] each; empty where the text has no pair.
     """
-    if strategy.source == "windows" and len(ids) > 2 * WINDOW:
-        while True:
-            size = strategy.batch
-            if size < BATCH:
-                size = 2 * int(rng.integers(32, 65))  # 64 to 128, as in the article
-            yield generate_batch(ids, size, 2, WINDOW, rng)
-    keep = vocab.keep_probability()
-    enough = len(ids) * WINDOW >= strategy.batch
+    if strategy.source in ("windows", "article") and len(ids) > 2 * WINDOW:
+        return window_batches(ids, strategy.batch, rng, random_size=strategy.source == "article")
+    if len(ids) * WINDOW >= strategy.batch:
+        return epoch_batches(ids, strategy.batch, rng, vocab.keep_probability())
+    return repeat(no_pairs())
+
+
+def window_batches(ids, size, rng, random_size):
+    """Make batches of `generate_batch`; with random_size they have 64 to 128 pairs, as in the article."""
     while True:
-        epoch = pair_batches(ids, strategy.batch, WINDOW, rng, keep) if enough else []
+        if random_size:
+            size = 2 * int(rng.integers(32, 65))
+        yield generate_batch(ids, size, 2, WINDOW, rng)
+
+
+def epoch_batches(ids, size, rng, keep):
+    """Make the batches of one epoch after the other; an epoch that has none gives an empty one."""
+    while True:
         found = False
-        for batch in epoch:
+        for batch in pair_batches(ids, size, WINDOW, rng, keep):
             found = True
             yield batch
         if not found:
-            yield np.empty((2, 0), np.int32)
+            yield no_pairs()
+
+
+def no_pairs():
+    """Make an empty batch."""
+    return np.empty((2, 0), np.int32)
