@@ -3,16 +3,13 @@
 import json
 import socket
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
-from shown import taken
 
 from helpers.exchange.cost_model import ring_bytes
 from lesson_parts.ring import Sockets, bare_ring, ring_allreduce
-
-timeline_spans = taken("08", "timeline_spans", json=json, Path=Path).timeline_spans
+from lesson_parts.ring_pictures import spans_of_steps, timeline_spans
 
 
 def on_ranks(size, work, **options):
@@ -115,3 +112,15 @@ def test_timeline_spans_nest(tmp_path, end):
     assert timeline_spans(path) == [["loss", "GLOO_ALLREDUCE", 1.0, 2.0], ["loss", "ALLREDUCE", 0.0, 4.0]]
     path.write_text("[\n]")
     assert timeline_spans(path) == []
+
+
+def test_of_a_timeline_some_steps_are_chosen():
+    """In step n each of two tensors waits from 10n on, travels from 10n + 2 to 10n + 4, and is copied out."""
+    spans = []
+    for step in range(4):
+        for tensor, late in (("a", 0), ("b", 2)):
+            begin = 10 * step + late
+            spans += [[tensor, "negotiation", begin, begin + 2], [tensor, "transfer", begin + 2, begin + 4]]
+            spans.append([tensor, "copying out", begin + 4, begin + 5])
+    assert spans_of_steps(spans, 1, 4) == spans
+    assert spans_of_steps(spans, 2, 3) == spans[6:18]
