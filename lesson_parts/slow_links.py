@@ -1,12 +1,13 @@
-"""The pictures of lesson 24, a step as bars and speed-ups over the bandwidth of the links; and what is recorded."""
+"""The pictures and tables of lesson 24, a step as bars, speed-ups over the bandwidth, a cut; and what is recorded."""
 
 import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython.display import display
 
-from helpers.plots import COLORS, SERIAL, gantt
+from helpers.plots import COLORS, SERIAL, gantt, low_high, median_and_range, table
 
 LINKS = {10: "10", 100: "100", 1000: "1,000", None: "no limit"}  # Mbit/s: as it is written
 TOP = 2.3  # of the axis of speed-ups: more than 2 is a measurement's error
@@ -147,6 +148,89 @@ def _passes_one(found):
     if not all(pays[first:]):
         return "they pass 1 more than once"
     return f"even between {written(links[first - 1])} and {written(links[first])} Mbit/s"
+
+
+# ---- Tables
+
+
+def table_of_needs(compute, latency, n_bytes, even):
+    """Make a table of what the formula needs of each strategy, and of the bandwidth that it calls even.
+
+    Parameters
+    ----------
+    compute, latency, n_bytes : dict of str to float
+        Strategy: of a step the seconds of computing, the seconds of an exchange of almost no bytes, the bytes.
+    even : function
+        even(strategy) is a bandwidth in Mbit/s.
+    """
+    rows = []
+    for name in compute:
+        ms = [f"{1e3 * seconds:.2f}" for seconds in (compute[name], latency[name])]
+        rows.append([name, *ms, f"{n_bytes[name] / 1e6:.3f}", f"{even(name):,.0f}"])
+    return table(["a step of", "compute, ms", "latency, ms", "bytes, MB", "even at, Mbit/s"], rows)
+
+
+def compare_with_formula(measured, predict):
+    """Show a table of predicted and measured speed-ups; print how far they are apart, and who is right about a gain.
+
+    Parameters
+    ----------
+    measured : dict of str to dict
+        Strategy: link (Mbit/s or None): the speed-ups of its turns.
+    predict : function
+        predict(strategy, link) is a speed-up.
+    """
+    rows, ratios, right = [], [], []
+    for name, found in measured.items():
+        for mbit, turns in found.items():
+            promised, median = predict(name, mbit), np.median(turns)
+            ratios.append(promised / median)
+            right.append((promised > 1) == (median > 1))
+            numbers = [f"{promised:.3f}", median_and_range(turns, 3), f"{ratios[-1]:.2f}"]
+            rows.append([name, written(mbit), *numbers, f"{sum(turns > 1)} of {len(turns)}"])
+    columns = ["strategy", "Mbit/s", "predicted", "measured: median (range)", "quotient", "turns that pay"]
+    display(table(columns, rows))
+    print(f"predicted / measured: {low_high(ratios)}")
+    print(f"right about whether it pays: {sum(right)} of {len(right)} rows")
+
+
+def table_with_each(measured, predict, corrected):
+    """Make a table of speed-ups: predicted, predicted with EACH, measured.
+
+    Parameters
+    ----------
+    measured, predict, corrected
+        As in `plot_speed_ups`.
+    """
+    rows = []
+    for name, found in measured.items():
+        for mbit, turns in found.items():
+            again = [median_and_range(numbers, 3) for numbers in (corrected(name, mbit), turns)]
+            rows.append([name, written(mbit), f"{predict(name, mbit):.3f}", *again])
+    return table(["strategy", "Mbit/s", "predicted", "predicted with EACH", "measured"], rows)
+
+
+# ---- A cut
+
+
+def plot_cut(done, out, back):
+    """Draw when each step was done, the time without a cable shaded, and show it.
+
+    Parameters
+    ----------
+    done : float array [steps]
+        When each step of a host was done, in seconds.
+    out, back : float
+        When the cable was pulled, and when it was back, by the same clock.
+    """
+    start = done[0]
+    plt.axvspan(out - start, back - start, color="#dddddd")
+    plt.text((out + back) / 2 - start, len(done) / 2, "no cable", ha="center", va="bottom")
+    plt.plot(done - start, np.arange(len(done)), ".", color=COLORS[0], ms=3)
+    plt.xlabel("s")
+    plt.ylabel("steps that host0 has done")
+    plt.title("No step while the cable is out; then host0 goes on")
+    plt.show()
 
 
 # ---- What is recorded

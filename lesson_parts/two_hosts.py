@@ -20,7 +20,6 @@ from lesson_parts.strategies import batches, start_tables
 EXCHANGES = {  # of a step, the collective and the types of what it sends
     "canonical": ("allgather", ["float32"] * 3 + ["int32", "int64"]),
     "hot and cold": ("allreduce", ["float32"]),
-    "one allgather": ("allgather", ["float32"]),  # of no strategy
 }
 
 
