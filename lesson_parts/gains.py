@@ -1,6 +1,7 @@
 """For lesson 28: ways of a step take turns on two ranks, and beside a rival on all cores; what they bring is shown."""
 
 from functools import partial
+from itertools import cycle
 from timeit import timeit
 
 import numpy as np
@@ -11,7 +12,6 @@ from helpers.plots import COLORS, SERIAL, median_and_range, table
 from lesson_parts.peak_memory import stacked_bars
 from lesson_parts.rotation import rotated
 
-QUARTILES = [0.25, 0.5, 0.75]
 NO_EXCHANGE = ("alone", "beside", "all cores")
 COLOR_OF = {"gains": COLORS[2], "open": SERIAL, "loses": COLORS[1]}
 
@@ -41,7 +41,7 @@ def in_turns(steps, n, turns, warm):
     return {way: [row[way] for row in rows[warm:]] for way in steps}
 
 
-def against_all_cores(ranks, ways_of, rival, batches, turns=10):
+def against_all_cores(ranks, ways_of, rival, batches, turns):
     """Let a rival in this process take turns with several ways of a step on the ranks, which rest meanwhile.
 
     In a turn each does the same number of steps: as many as the way "both" does in 100 ms, and at least three. The
@@ -74,28 +74,83 @@ def against_all_cores(ranks, ways_of, rival, batches, turns=10):
     return found
 
 
-def turns_of_options(ranks, ways_of, rival, n, turns, warm):
-    """Do the same with steps that bring their own batches, n of each way in a turn.
+def train_options(ranks, start, step_of, options, data, turns, warm=2):
+    """Let options take turns while each trains a model of its own, and one process on all cores the same model.
+
+    A turn is four steps of each. A step is a batch of 32 images of each rank; the process on all cores takes those of
+    all ranks.
 
     Parameters
     ----------
     ranks : Ranks
-    ways_of : function
-        Called on each rank: () -> {way: step()}, see `in_turns`.
-    rival : function
-        rival(), a step in this process.
-    n, turns : int
+    start : function
+        start() -> model, the same weights in every process.
+    step_of : function
+        step_of(model, optimizer) -> step(images, labels) -> loss.
+    options : dict of str to function
+        {option: model -> optimizer}. In "alone" rank 0 trains by itself; its optimizer trains on all cores, too.
+    data : tuple
+        (images, labels) to train on, and (images, labels) held out.
+    turns : int
     warm : int
-        So many turns before, which do not count.
+        So many turns before, which do not count for the time, and do for the training.
 
     Returns
     -------
     dict of str to list
-        {"all cores" or way: [(ms, MB sent) of a step, turn by turn]}.
+        {"all cores" or option: [(ms, MB sent) of a step, turn by turn]}.
+    dict of str to float
+        {"all cores" or option: the held-out loss at the end}.
     """
-    ranks.run(_keep, ways_of, {None: ()})
-    found = _race(ranks, rival, None, n, warm + turns)
-    return {way: rows[warm:] for way, rows in found.items()}
+    train, held = data
+    on_all_cores = start()
+    rival = _on_batches(step_of(on_all_cores, options["alone"](on_all_cores)), train, 0, 1)
+    ranks.run(_keep, partial(_steps_of_options, start, step_of, options, train), {None: ()})
+    found = _race(ranks, rival, None, 4, warm + turns)
+    losses = {"all cores": _loss(on_all_cores, held), **ranks.run(_losses_of_kept, held)[0]}
+    return {way: rows[warm:] for way, rows in found.items()}, losses
+
+
+def losses_after(ranks, start, step_of, options, data, steps=48):
+    """Train a model with each option on the batches of `train_options`, untimed: {option: held-out loss}."""
+    train, held = data
+
+    def on_a_rank():
+        for step in _steps_of_options(start, step_of, options, train).values():
+            for _ in range(steps):
+                step()
+        return _losses_of_kept(held)
+
+    return ranks.run(on_a_rank)[0]
+
+
+def _on_batches(step, train, rank, size):
+    """Return step() -> loss on the next batch, of 32 images of each rank."""
+    x, y = (side[rank::size] for side in train)
+    batches = cycle(zip(np.split(x, 22), np.split(y, 22)))
+    return lambda: step(*next(batches))
+
+
+def _steps_of_options(start, step_of, options, train):
+    """On a rank: {option: step()}, each with a model of its own, which stays there."""
+    import horovod.tensorflow as hvd
+
+    kept.models = {option: start() for option in options}
+    return {
+        option: _on_batches(step_of(model, options[option](model)), train, hvd.rank(), hvd.size())
+        for option, model in kept.models.items()
+    }
+
+
+def _losses_of_kept(held):
+    """On a rank: {option: held-out loss of its model}."""
+    return {option: _loss(model, held) for option, model in kept.models.items()}
+
+
+def _loss(model, held):
+    from lesson_parts.digits import means_and_count
+
+    return means_and_count(model, *held)[1]
 
 
 def _keep(ways_of, batches):
@@ -175,17 +230,12 @@ def near(counted, expected):
     return bool(np.isnan(counted) or abs(counted / expected - 1) < 0.05)
 
 
-def with_quartiles(values, digits=2):
-    """Format the median, and in brackets the quartiles: half of the values lie between."""
-    return median_and_range(np.quantile(values, QUARTILES), digits)
-
-
 def verdict(ratios):
-    """Return "gains" if at least 90% of the turns are above 1, "loses" if at most 10% are, and else "open"."""
-    above = np.mean(np.array(ratios) > 1)
-    if above >= 0.9:
+    """Return "gains" if all turns are above 1, "loses" if none is, and else "open"."""
+    above = np.array(ratios) > 1
+    if above.all():
         return "gains"
-    return "loses" if above <= 0.1 else "open"
+    return "open" if above.any() else "loses"
 
 
 def gainers(gains, rival):
@@ -195,7 +245,7 @@ def gainers(gains, rival):
 
 
 def table_of_steps(found):
-    """Make a table of the ms of a step, median of the turns; the exchange and two shares with their quartiles.
+    """Make a table of the ms of a step, median of the turns; exchange and two shares with their smallest and largest.
 
     Parameters
     ----------
@@ -206,8 +256,8 @@ def table_of_steps(found):
     for (model, images), turns in found.items():
         alone, beside, both = (times(turns[way]) for way in ("alone", "beside", "both"))
         ms = [f"{np.median(each):.1f}" for each in (alone, beside, both)]
-        shares = [with_quartiles(alone / beside), with_quartiles(beside / both)]
-        rows.append([f"{model}, {images}", *ms, with_quartiles(both - beside, 1), *shares])
+        shares = [median_and_range(alone / beside), median_and_range(beside / both)]
+        rows.append([f"{model}, {images}", *ms, median_and_range(both - beside, 1), *shares])
     columns = ["ms a step", "alone", "beside", "both", "exchange", "alone / beside", "efficiency"]
     return table(columns, rows)
 
@@ -227,8 +277,8 @@ def table_of_options(ms, sent, losses):
     for option, each in ms.items():
         on_two = option not in NO_EXCHANGE
         ratios = [2 * ms["alone"] / each, ms["all cores"] / each] if on_two else []
-        gain = [f"{with_quartiles(ratio)} {verdict(ratio)}" for ratio in ratios] or ["", ""]
-        rows.append([option, with_quartiles(each, 1), *gain, f"{sent[option]:.2f}", f"{losses[option]:.3f}"])
+        gain = [f"{median_and_range(ratio)} {verdict(ratio)}" for ratio in ratios] or ["", ""]
+        rows.append([option, median_and_range(each, 1), *gain, f"{sent[option]:.2f}", f"{losses[option]:.3f}"])
     columns = ["ms a step", "2 ranks / 1 rank", "2 ranks / all cores", "MB a step", "held-out loss"]
     return table(["wide, 32 images", *columns], rows)
 
@@ -239,21 +289,27 @@ def table_of_options(ms, sent, losses):
 def draw_parts_of_steps(ax, found):
     """Draw a step of "both" as a bar of three parts: alone, what the other rank adds, and what the exchange adds.
 
+    A part below 0 is not drawn. The title names the case whose step has the largest share of exchange.
+
     Parameters
     ----------
     ax : matplotlib.axes.Axes
     found : dict of (str, int) to dict
         As in `table_of_steps`; drawn are the medians of the turns.
     """
-    bars = {}
+    bars, shares = {}, {}
     for (model, images), turns in found.items():
-        alone, beside, both = (np.median(times(turns[way])) for way in ("alone", "beside", "both"))
-        bars[f"{model}, {images}"] = [alone, beside - alone, both - beside]
+        alone, beside, both = (times(turns[way]) for way in ("alone", "beside", "both"))
+        parts = np.median([alone, beside, both], axis=1)
+        bars[f"{model}, {images}"] = [parts[0], *np.maximum(0, np.diff(parts))]
+        shares[f"{model}, {images}"] = np.median(beside / both)
     stacked_bars(ax, bars, ["alone", "+ other rank", "+ exchange"], [SERIAL, COLORS[0], COLORS[1]])
+    least = min(shares, key=shares.get)
+    ax.set_title(f"{least} has the largest share of exchange\n(ms of a step of two ranks, medians)", loc="left")
 
 
 def draw_gains(axes, gains):
-    """Draw each turn as a dot, the quartiles as a bar, the median as a tick, and a line at 1.
+    """Draw each turn as a dot, the median as a tick, and a line at 1.
 
     Right of the line two ranks do more. The rows of one model stand together. At the right stand the median, how many
     turns are above 1, and the verdict.
@@ -271,12 +327,11 @@ def draw_gains(axes, gains):
     for axis, rival in zip(axes, rivals):
         for height, ratios_of in zip(heights, gains.values()):
             ratios = ratios_of[rival]
-            low, middle, high = np.quantile(ratios, QUARTILES)
+            middle = np.median(ratios)
             word = verdict(ratios)
             label = f"{middle:.2f}\n{np.sum(np.array(ratios) > 1)} of {len(ratios)}\n{word}"
             color = COLOR_OF[word]
             axis.plot(ratios, [height] * len(ratios), ls="", marker="o", ms=3.5, alpha=0.5, color=color)
-            axis.plot([low, high], [height, height], lw=7, alpha=0.4, solid_capstyle="butt", color=color)
             axis.plot(middle, height, ls="", marker="|", ms=14, mew=3, color=color)
             place = axis.get_yaxis_transform()
             axis.text(1.03, height, label, color=color, va="center", transform=place)
@@ -287,31 +342,24 @@ def draw_gains(axes, gains):
     axes[0].invert_yaxis()
 
 
-def draw_options(axes, ms, losses):
-    """Draw how long each option takes for the images of two ranks, with a line from quartile to quartile, and its loss.
+def draw_options(ax, ms):
+    """Draw how long each option takes for the images of two ranks, with a line from the shortest turn to the longest.
 
-    Dashed lines stand at what "both" has. Those that send nothing are grey; "alone" takes two steps for these images.
+    A dashed line stands at what "both" has. Those that send nothing are grey; "alone" takes two steps for these images.
 
     Parameters
     ----------
-    axes : sequence of matplotlib.axes.Axes
-        Two, which share y: for the time, and for the loss.
+    ax : matplotlib.axes.Axes
     ms : dict of str to numpy.ndarray
         {option: ms of a step, turn by turn}, from top to bottom.
-    losses : dict of str to float
     """
-    time_of, loss_of = axes
-    names = {"alone": "alone,\ntwo steps"}
+    names = {"alone": "alone, two steps"}
     for row, (option, turns) in enumerate(ms.items()):
-        steps = 2 if option == "alone" else 1
-        low, middle, high = np.quantile(steps * turns, QUARTILES)
+        took = turns * (2 if option == "alone" else 1)
         color = SERIAL if option in NO_EXCHANGE else COLORS[0]
-        time_of.barh(row, middle, 0.6, color=color, alpha=0.6)
-        time_of.plot([low, high], [row, row], color="k", lw=1.5)
-        loss_of.plot(losses[option], row, ls="", marker="o", color=color)
-    time_of.axvline(np.median(ms["both"]), color="k", ls="--", lw=1)
-    loss_of.axvline(losses["both"], color="k", ls="--", lw=1)
-    time_of.set(xlabel="ms for 64 images", yticks=range(len(ms)))
-    time_of.set_yticklabels([names.get(option, option) for option in ms])
-    loss_of.set(xlabel="held-out loss", xlim=(0, 1.1 * max(losses.values())))
-    time_of.invert_yaxis()
+        ax.barh(row, np.median(took), 0.6, color=color, alpha=0.6)
+        ax.plot([min(took), max(took)], [row, row], color="k", lw=1.5)
+    ax.axvline(np.median(ms["both"]), color="k", ls="--", lw=1)
+    ax.set(xlabel="ms for 64 images", yticks=range(len(ms)))
+    ax.set_yticklabels([names.get(option, option) for option in ms])
+    ax.invert_yaxis()
