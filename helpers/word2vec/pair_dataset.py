@@ -46,12 +46,14 @@ def pair_dataset(ids, batch_size, window, seed, keep=None, block=50_000):
     def epoch(seed):
         thinning, order, draws = tf.unstack(tf.random.split(seed, 3))
         words = text if chance is None else thinned(text, chance, thinning)
+
+        def pairs_at(start):
+            own_seed = tf.random.fold_in(draws, start)
+            return block_pairs(words, start, block, window, own_seed)
+
         starts = tf.range(0, tf.size(words), block)
         starts = tf.random.experimental.stateless_shuffle(starts, order)
-        blocks = tf.data.Dataset.from_tensor_slices(starts)
-        return blocks.map(
-            lambda start: block_pairs(words, start, block, window, tf.random.fold_in(draws, start))
-        )
+        return tf.data.Dataset.from_tensor_slices(starts).map(pairs_at)
 
     seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True)
     seeds = seeds.batch(2).take(1)
