@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Patch
 
-from helpers.plots import cells
+from lesson_parts.collectives import cells
 
 PHASES = {
     "NEGOTIATE_ALLREDUCE": "negotiation",
