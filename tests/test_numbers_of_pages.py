@@ -130,7 +130,7 @@ def test_speeds_side_by_side_has_the_record_of_the_articles_numbers():
     speeds = [f"{row['pairs_per_s'] / 1e3:.0f}" for row in (one, two)]
     assert f"unshortened: {speeds[0]} in one process, {speeds[1]} on two ranks" in SIDE_BY_SIDE
     assert f"{one['seconds']:.0f} s and {two['seconds']:.0f} s" in SIDE_BY_SIDE
-    assert f"(WordSim-353 {one['wordsim353']:.2f} and {two['wordsim353']:.2f})" in SIDE_BY_SIDE
+    assert f"(WordSim-353 {one['wordsim353']:.2f} and {two['wordsim353']:.2f}, one seed)" in SIDE_BY_SIDE
 
 
 def test_lesson_25_counts_with_its_own_speeds():
