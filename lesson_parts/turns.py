@@ -306,7 +306,8 @@ def draw_budget(found, name):
             ink = "white" if computing else "black"
             axis.text((begin + end) / 2, row, text, color=ink, ha="center", va="center")
         else:  # too narrow for its text, which stands below
-            axis.text(end if side == "right" else begin, row + 0.35, text, ha=side, va="top")
+            place, away = (end, -4) if side == "right" else (begin, 4)
+            axis.annotate(text, (place, row + 0.35), (away, 0), textcoords="offset points", ha=side, va="top")
     room = 2 * alone - beside
     axis.plot([2 * alone] * 2, [-0.3, 0.7], "k--", lw=1)
     axis.annotate("", (beside, 0.5), (2 * alone, 0.5), arrowprops={"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0})

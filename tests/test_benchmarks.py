@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from clusters import SELDOM
-from trainers import write_trainer
 
 from benchmarks import (
     allreduce,
@@ -46,10 +45,10 @@ def ranks():
 def run(ranks, tmp_path, monkeypatch, capsys):
     """A function: what a benchmark's main() saves with these arguments and what it prints.
 
-    Where it connects to ranks, it gets the two that are there, or those that are given.
+    Where it connects to ranks, it gets the two that are there.
     """
 
-    def run(module, *arguments, connects=None, ranks=ranks):
+    def run(module, *arguments, connects=None):
         monkeypatch.setattr(connects or module, "connect", lambda n, **options: nullcontext(ranks))
         monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments), "--json", f"{tmp_path}/out.json"])
         module.main()
@@ -109,41 +108,6 @@ def test_strategy_turns(run, monkeypatch):
     ways = {len(speeds) for modes in found.values() for mode, speeds in modes.items() if mode != "one"}
     assert ways == {1} and len(found["canonical"]["one"]) == 4, "a rank alone before and after each of three"
     assert "| merging only |" in said
-
-
-@pytest.mark.slow
-def test_words_per_second(run, tmp_path):
-    """With one rank, which three systems share; another program beside it."""
-    figure, trainer = tmp_path / "out.png", write_trainer(tmp_path / "like_word2vec")
-    small = ["--corpus", "planted", "--epochs", 1, "--ranks", 1, "--repeats", 1, "--steps", 5]
-    others = ["--figure", figure, "--against", f"env SPEED=thread/ {trainer}"]
-    with connect(1, cluster=False, env=words_per_second.RANK_ENV) as one:
-        rows, said = run(words_per_second, *small, *others, ranks=one)
-    assert [row["system"] for row in rows] == ["graph", "blocks", "gensim", "like_word2vec", "canonical"]
-    assert all(row["words_per_s"] > 0 and row["ranks"] == 1 and row["corpus"] == "planted" for row in rows)
-    assert [row["extrapolated"] for row in rows] == [False] * 4 + [True]
-    gensim, other = rows[2], rows[3]
-    assert gensim["reads"] in ("list", "file") and 0 < gensim["other_words_per_s"] <= gensim["words_per_s"]
-    pairs = gensim["pairs_per_s"] * gensim["seconds"]
-    assert other["reports_speed"] and other["pairs_per_s"] * other["seconds"] == pytest.approx(pairs)
-    assert other["seconds"] == pytest.approx(200_200 / 2_000_000)  # all words are frequent, and 200 lines end
-    assert figure.stat().st_size > 1_000
-    graph, loop = (row["time_of_rank_0"] for row in rows[:2])
-    assert graph["spent"]["training"] > 0 and loop["compiling"] > 0
-    for part in ("products", "gathering", "scattering"):
-        assert graph["bound"][part] > 0 and graph["alone"][part] > 0
-    assert all(loop["alone"][part] > 0 for part in ("products", "sigmoid"))
-    assert loop["bound"]["products"] > 0 and loop["bound"]["rows from memory"] > 0
-    for sentence in (
-        "extrapolated from 5 steps",
-        "rank 0: its time: training",
-        f"gensim reads its sentences from a {gensim['reads']}; from a ",
-        "like_word2vec: the whole program takes",
-    ):
-        assert sentence in said
-    systems = ("graph  ", "blocks  ", "gensim  ", "like_word2v ")
-    table = [line for line in said.splitlines() if line.startswith(systems)]
-    assert len(table) == 4 and len({len(line) for line in table}) == 1  # the columns stay aligned
 
 
 def test_long_text(run):

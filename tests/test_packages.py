@@ -20,7 +20,8 @@ INSTALLED = ("helpers", "lesson_parts", "exercises", "laptop_cluster", "examples
 FOLDERS = (*INSTALLED, "benchmarks", "tests", "tools", "book")
 OWN = {path.stem for folder in FOLDERS for path in (ROOT / folder).glob("*.py")} | {*FOLDERS, "notebook_rules"}
 CONDA_TO_PIP = {"matplotlib-base": "matplotlib", "nbconvert-core": "nbconvert"}
-BOOK = {"sphinx", "docutils", "myst-nb", "myst-parser", "sphinx-book-theme", "sphinx-copybutton", "sphinx-togglebutton", "playwright"}
+BOOK = {"docutils", "myst-nb", "myst-parser", "playwright"}
+BOOK |= {"sphinx", "sphinx-book-theme", "sphinx-copybutton", "sphinx-togglebutton"}
 PIP_ALONE = {"cmake", "wheel", *BOOK}  # a conda environment compiles nothing and renders no book
 
 
