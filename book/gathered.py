@@ -48,7 +48,8 @@ def boxes_of(path):
 
 def from_docs(text, path):
     """The Markdown of a lesson with its links as a page in docs/ has them."""
-    return re.sub(r"\]\((#|\d\d_\w+\.ipynb)", lambda to: f"](../notebooks/{path.name * (to[1] == '#')}{to[1]}", text)
+    text = text.replace("](#", f"]({path.name}#")
+    return re.sub(r"\]\((\d\d_\w+\.ipynb)", r"](../notebooks/\1", text)
 
 
 def mistakes_page(notebooks):

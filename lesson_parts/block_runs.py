@@ -20,6 +20,7 @@ from helpers.word2vec import (
     pad_text,
     tile_weights,
 )
+from lesson_parts.rotation import rotated, take_turns
 
 DIM = 128  # numbers of a row
 LR = 0.045
@@ -275,7 +276,7 @@ def pairs_per_second(kind, by_pairs, loops, blocks, turns):
     timed = {name: lambda call=call: min(repeat(call, number=1, repeat=2)) for name, call in calls.items()}
     n = len(words) * blocks.tokens * (blocks.window + 1)  # pairs for which the blocks count
     counts = dict.fromkeys(calls, n) | {"pair by pair": len(pairs)}
-    seconds = turn_about(timed, turns, show=None)
+    seconds = take_turns(timed, turns)
     speeds = {name: counts[name] / np.array(seconds[name]) / 1e6 for name in calls}
     return speeds, most_apart(before, [side[:1_000] for side in tables])
 
@@ -304,31 +305,26 @@ def machine_speed():
 # ---- Turns, and what they gave
 
 
-def turn_about(calls, turns, show=print):
-    """Let several calls take turns; another one begins each turn.
+def turn_about(calls, turns):
+    """Let several calls take turns, as `take_turns` does, and print a line after each turn.
 
     Parameters
     ----------
     calls : dict of str to function
         {name: call()}, which returns seconds.
     turns : int
-    show : function, optional
-        Called with a line after each turn.
 
     Returns
     -------
     dict of str to list of float
         {name: the seconds, turn by turn}.
     """
-    names = [*calls]
-    seconds = {name: [] for name in names}
+    seconds = {name: [] for name in calls}
     for turn in range(turns):
-        begins = turn % len(names)
-        for name in names[begins:] + names[:begins]:
+        for name in rotated([*calls], turn):
             seconds[name].append(calls[name]())
-        if show:
-            latest = [f"{name} {seconds[name][-1]:.1f}" for name in names]
-            show(f"turn {turn + 1}, s:", ", ".join(latest))
+        latest = [f"{name} {seconds[name][-1]:.1f}" for name in calls]
+        print(f"turn {turn + 1}, s:", ", ".join(latest))
     return seconds
 
 

@@ -127,7 +127,8 @@ def losses_after(ranks, start, step_of, options, data, steps=48):
 def _on_batches(step, train, rank, size):
     """Return step() -> loss on the next batch, of 32 images of each rank."""
     x, y = (side[rank::size] for side in train)
-    batches = cycle(zip(np.split(x, 22), np.split(y, 22)))
+    steps = len(train[0]) // 64  # of an epoch: 32 images of each of two ranks
+    batches = cycle(zip(np.split(x, steps), np.split(y, steps)))
     return lambda: step(*next(batches))
 
 

@@ -1,13 +1,11 @@
 """For lesson 08: a ring's steps as a picture, and Horovod's timeline, read from its file and drawn."""
 
-import json
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Patch
 
 from lesson_parts.collectives import cells
+from lesson_parts.timeline import timeline_events
 
 PHASES = {
     "NEGOTIATE_ALLREDUCE": "negotiation",
@@ -60,9 +58,8 @@ def timeline_spans(path):
     list of [str, str, float, float]
         Tensor, what Horovod does with it, begin and end in ms from the first begin on; what ended first comes first.
     """
-    text = Path(path).read_text().rstrip().rstrip("],")
     names, begun, spans = {}, {}, []
-    for event in json.loads(text + "]"):
+    for event in timeline_events(path):
         lane = event.get("pid")
         if event.get("name") == "process_name":
             names[lane] = event["args"].get("name", "")

@@ -4,11 +4,9 @@ A strategy is a function make(tables, hvd) as in `lesson_parts.strategies`. All 
 the ranks run what the caller wrote.
 """
 
-import json
 import math
 import textwrap
 import time
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,6 +18,7 @@ from helpers.text.skipgram import shard
 from helpers.text.vocab import Vocab
 from lesson_parts.rotation import rotated
 from lesson_parts.strategies import DIM, STRATEGIES, batches, start_tables
+from lesson_parts.timeline import timeline_events
 
 ALONE, APART, WAITING = "1 rank", "2 ranks, no exchange", "2 ranks, one number"  # modes of every measurement
 
@@ -404,8 +403,7 @@ def count_messages(path):
     transfers begin directly one after the other, with no other event between them. So a message is a transfer that
     begins where the event before was not the beginning of a transfer.
     """
-    text = Path(path).read_text().rstrip().rstrip("],")  # it may lack its end
-    events = [event for event in json.loads(text + "]") if event.get("ph") in ("B", "E")]
+    events = [event for event in timeline_events(path) if event.get("ph") in ("B", "E")]
     begins = [event["ph"] == "B" and event["name"].startswith(("GLOO_", "MPI_")) for event in events]
     return sum(begins), sum(this and not last for last, this in zip([False, *begins[:-1]], begins))
 

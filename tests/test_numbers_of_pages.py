@@ -16,6 +16,7 @@ CALCULATOR, SPEED, SIDE_BY_SIDE, PLANS, LESSONS = (
     " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
     for name in ("calculator.md", "speed.md", "side_by_side.md", "instructors.md", "lessons.md")
 )
+MINUTES = dict(re.findall(r"\[(\d\d) [^|]*\|[^|]*\| (\d+) min \|", LESSONS))
 
 
 def printed(lesson):
@@ -63,6 +64,11 @@ def printed_numbers(lesson, pattern):
     return [float(found.replace(",", "")) for found in re.findall(pattern + r"\s*([\d.,]*\d)", printed(lesson))]
 
 
+def speeds_of_25():
+    """Million words/s of one process and of two ranks."""
+    return [printed_numbers("25", rf"{way}:")[0] for way in ("one process", "two ranks")]
+
+
 def speeds_of_the_saved_runs():
     """{lesson, section: (one process, two)} as docs/side_by_side.md writes them; 1,000 pairs/s, in 25 words."""
     (both,) = [float(n.replace(",", "")) for n in re.findall(r"([\d,]+) pairs per second", printed("00"))]
@@ -76,7 +82,7 @@ def speeds_of_the_saved_runs():
     text = " ".join(" ".join(cell.source for cell in rules.cells(rules.path_of("17"))).split())
     said = r"one process then trains (\d+) thousand pairs/s, two ranks (\d+) and the servers (\d+)"
     serial, ranks, servers = re.search(said, text).groups()  # the lesson draws them
-    words, words_of_two = (printed_numbers("25", rf"{way}:")[0] for way in ("one process", "two ranks"))
+    words, words_of_two = speeds_of_25()
     return {
         ("00", "Two ranks train word2vec"): ("not timed", f"{both / 1e3:.0f}"),
         ("09", "The time of a step"): (f"{of_one:.0f}", f"{of_two:.0f}"),
@@ -114,7 +120,7 @@ def test_speeds_side_by_side_has_the_ratios_of_its_table_and_of_the_record():
     one, two = ([row for row in record if row["system"] == "blocks" and row["ranks"] == n][0] for n in (1, 2))
     said = f"two ranks train {two['words_per_s'] / 1e6:.2f} million words/s and one {one['words_per_s'] / 1e6:.2f}"
     assert said in SIDE_BY_SIDE
-    words, words_of_two = (printed_numbers("25", rf"{way}:")[0] for way in ("one process", "two ranks"))
+    words, words_of_two = speeds_of_25()
     ratio = two["words_per_s"] / one["words_per_s"]
     assert f"{words_of_two / words:.2f} and {ratio:.2f}." in SIDE_BY_SIDE
     assert "600,000 words," in printed("25") and "of 50" in printed("25")  # 2 ranks, 5 epochs: 30,000 words an interval
@@ -136,7 +142,7 @@ def test_speeds_side_by_side_has_the_record_of_the_articles_numbers():
 def test_lesson_25_counts_with_its_own_speeds():
     """An interval of two ranks is 30,000 words of each: 600,000 words, ten intervals an epoch."""
     text = " ".join(" ".join(cell.source for cell in rules.cells(rules.path_of("25"))).split())
-    alone, both = (printed_numbers("25", rf"{way}:")[0] for way in ("one process", "two ranks"))
+    alone, both = speeds_of_25()
     ms, ms_of_two = 30 / alone, 3e3 / both / 50
     assert f"600,000 words | {alone} | {both} | 30,000 |" in text
     said = f"take {ms:.0f} ms alone, so they have {2 * ms:.0f} ms; they took {ms_of_two:.0f} ({3 / both:.1f} s / 50"
@@ -145,11 +151,10 @@ def test_lesson_25_counts_with_its_own_speeds():
 
 
 def test_the_plans_have_the_minutes_of_the_lessons():
-    minutes = dict(re.findall(r"\[(\d\d) [^|]*\|[^|]*\| (\d+) min \|", LESSONS))
     plans = re.findall(r"(\d\d(?:, \d\d)+) \((\d+) minutes\)", PLANS)
     assert len(plans) == 3
     for lessons, total in plans:
-        assert sum(int(minutes[lesson]) for lesson in lessons.split(", ")) == int(total), lessons
+        assert sum(int(MINUTES[lesson]) for lesson in lessons.split(", ")) == int(total), lessons
 
 
 def needs(lesson):
@@ -160,12 +165,11 @@ def needs(lesson):
 
 
 def test_the_semester_has_the_minutes_and_gives_each_lesson_what_it_needs():
-    minutes = dict(re.findall(r"\[(\d\d) [^|]*\|[^|]*\| (\d+) min \|", LESSONS))
     weeks = re.findall(r"\| (\d+) \| (\d\d), (\d\d) \| (\d+) \|", PLANS)
     assert [int(week) for week, *_ in weeks] == list(range(1, 15))
     done = set()
     for _, *lessons, total in weeks:
-        assert sum(int(minutes[lesson]) for lesson in lessons) == int(total), lessons
+        assert sum(int(MINUTES[lesson]) for lesson in lessons) == int(total), lessons
         for lesson in lessons:
             assert needs(lesson) <= done, lesson
             done.add(lesson)
